@@ -1,0 +1,122 @@
+"""The figures, one function each. The same colour means the same thing in the whole book.
+
+Class 0 is a blue circle, class 1 an orange triangle; a probability runs from the one colour through white
+to the other; uncertainty runs from white to purple. All are safe for colour-blind readers.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import seaborn as sns
+from matplotlib.colors import LinearSegmentedColormap
+
+from bnn.data import EXTENT
+
+CLASS_COLORS = ("#0072B2", "#D55E00")
+CLASS_MARKERS = ("o", "^")
+LINE_COLORS = ("#333333", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")  # lines, in order; never by colour alone
+LINE_STYLES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
+# tints of the class colours, so that points in the full colour stay visible on them
+PROBABILITY = LinearSegmentedColormap.from_list("probability", ["#5FA8D3", "white", "#F0935C"])
+UNCERTAINTY = LinearSegmentedColormap.from_list("uncertainty", ["white", "#9A7BC8", "#3F007D"])
+
+
+def use_style():
+    """Set the book's figure style. Call it once, after the imports."""
+    sns.set_theme(context="notebook", style="ticks", font_scale=0.9)
+    plt.rcParams.update({
+        "figure.figsize": (6.4, 4.0), "figure.dpi": 110, "figure.constrained_layout.use": True,
+        "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False,
+    })  # fmt: skip
+
+
+def plot_points(X, y, ax=None, *, size=14, label=True):
+    """Points of both classes, by colour and by marker.
+
+    Parameters
+    ----------
+    X : (obs, 2), y : (obs,), 0 and 1
+    ax : axes, default the current ones
+    size : marker area in points squared
+    label : bool, whether the classes get an entry in a legend
+    """
+    X, y, ax = np.asarray(X), np.asarray(y), ax or plt.gca()
+    for c in (0, 1):
+        ax.scatter(*X[y == c].T, s=size, c=CLASS_COLORS[c], marker=CLASS_MARKERS[c], alpha=0.8, edgecolor="white",
+                   linewidth=0.3, label=f"class {c}" if label else None)  # fmt: skip
+    return ax
+
+
+def plot_surface(values, ax=None, *, kind="probability", extent=EXTENT, vmax=None):
+    """A picture of one value per grid point, as `bnn.data.grid` orders them.
+
+    Parameters
+    ----------
+    values : (n * n,)
+    kind : "probability" (0 to 1, with the line at 0.5) or "uncertainty" (0 to `vmax`)
+    vmax : float, top of the uncertainty scale; default the largest value
+
+    Returns
+    -------
+    The image, for a colour bar.
+    """
+    if kind not in ("probability", "uncertainty"):
+        raise ValueError(f"kind={kind!r}; wanted: 'probability' or 'uncertainty'")
+    values = np.asarray(values)
+    n = round(np.sqrt(values.size))
+    if n * n != values.size:
+        raise ValueError(f"values has {values.size} entries; wanted: a square grid of n * n")
+    ax = ax or plt.gca()
+    square, box = np.reshape(values, (n, n)), (-extent, extent, -extent, extent)
+    # the outermost grid points are the centres of the outermost pixels
+    edge = extent * n / max(n - 1, 1)
+    pixels = (-edge, edge, -edge, edge)
+    cmap, top = (PROBABILITY, 1) if kind == "probability" else (UNCERTAINTY, vmax)
+    image = ax.imshow(square, origin="lower", extent=pixels, cmap=cmap, vmin=0, vmax=top, interpolation="bilinear")
+    if kind == "probability" and values.min() < 0.5 < values.max():
+        ax.contour(square, levels=[0.5], extent=box, colors="#222222", linewidths=1)
+    ax.set(xlim=(-extent, extent), ylim=(-extent, extent))
+    return image
+
+
+def make_group_axes(n_groups=18, *, n_columns=6, width=7.0):
+    """Axes for all categories, always in the same place: category g in row g // 6, column g % 6.
+
+    Returns
+    -------
+    figure and (group,) array of axes
+    """
+    n_rows = -(-n_groups // n_columns)
+    size = (width, width * n_rows / n_columns + 0.3)
+    fig, axes = plt.subplots(n_rows, n_columns, figsize=size, sharex=True, sharey=True, squeeze=False)
+    for g, ax in enumerate(axes.flat[:n_groups]):
+        ax.set(xlim=(-EXTENT, EXTENT), ylim=(-EXTENT, EXTENT), aspect="equal", xticks=(-2, 0, 2), yticks=(-2, 0, 2))
+        ax.set_title(f"{g}", fontsize=8, pad=2)
+        ax.tick_params(labelsize=7)
+    for ax in axes.flat[n_groups:]:
+        ax.set_axis_off()
+    return fig, axes.flat[:n_groups]
+
+
+def plot_calibration(calibration, ax=None, *, label=None, color=CLASS_COLORS[0]):
+    """Observed share of class 1 against predicted probability, with two standard errors, and the diagonal.
+
+    Parameters
+    ----------
+    calibration : dict from `bnn.score.calibrate`
+    """
+    ax = ax or plt.gca()
+    ax.plot([0, 1], [0, 1], color="#999999", linewidth=1, linestyle="--")
+    share, error = calibration["share"], 2 * calibration["error"]
+    bars = [np.minimum(error, share), np.minimum(error, 1 - share)]  # a share ends at 0 and 1
+    ax.errorbar(calibration["p"], share, yerr=bars, fmt="o-", markersize=4, linewidth=1, capsize=2, color=color,
+                label=label)  # fmt: skip
+    ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel="predicted probability of class 1", ylabel="observed share")
+    return ax
+
+
+def smooth(values, window):
+    """Means of consecutive blocks of `window` values; what is left over at the end is dropped."""
+    if not 1 <= window <= len(values):
+        raise ValueError(f"window={window} for {len(values)} values; wanted: at least 1 and at most as many")
+    n = len(values) // window
+    return np.reshape(values[: n * window], (n, window)).mean(axis=1)

@@ -1,0 +1,136 @@
+"""How good are the probabilities? Accuracy, log predictive density, Brier score, calibration, uncertainty split."""
+
+import numpy as np
+
+TINY = 1e-300
+
+
+def _check(p, y):
+    p, y = np.asarray(p, dtype=float), np.asarray(y)
+    if p.shape != y.shape:
+        raise ValueError(f"p has shape {p.shape} and y {y.shape}; wanted: one probability for each label")
+    if p.size == 0:
+        raise ValueError("p and y are empty; wanted: at least one point")
+    if not ((p >= 0) & (p <= 1)).all():
+        raise ValueError("p holds values outside [0, 1] or NaN; wanted: probabilities of class 1")
+    if not np.isin(y, (0, 1)).all():
+        raise ValueError("y holds labels other than 0 and 1; wanted: 0 and 1 only")
+    return p, y
+
+
+def score(p, y):
+    """Scores of probabilities `p` of class 1 against labels `y`, both (obs,).
+
+    Returns
+    -------
+    dict
+        "accuracy" in %, "lpd" (mean log predictive density, nats per point; higher is better) and "brier"
+        (mean squared error of the probability; lower is better).
+
+    Source: Gneiting and Raftery (2007), Strictly Proper Scoring Rules, JASA 102.
+    """
+    p, y = _check(p, y)
+    return {
+        "accuracy": float(100 * np.mean((p > 0.5) == y)),
+        "lpd": float(np.mean(np.log(np.maximum(np.where(y == 1, p, 1 - p), TINY)))),
+        "brier": float(np.mean((p - y) ** 2)),
+    }
+
+
+def score_error(p, y):
+    """Standard error of each score in `score`, from the finite number of test points. Same units."""
+    p, y = _check(p, y)
+    if y.size < 2:
+        raise ValueError(f"y holds {y.size} label; wanted: at least 2 for an error")
+    each = {
+        "accuracy": 100.0 * ((p > 0.5) == y),
+        "lpd": np.log(np.maximum(np.where(y == 1, p, 1 - p), TINY)),
+        "brier": (p - y) ** 2,
+    }
+    return {name: float(np.std(value, ddof=1) / np.sqrt(y.size)) for name, value in each.items()}
+
+
+def monte_carlo_error(draws, y, *, seed, n_boot=200, block=1):
+    """Monte Carlo error of each score of the posterior mean probability, from the finite number of draws.
+
+    A bootstrap over blocks of draws: what would the scores have been with other draws from the same posterior?
+
+    Parameters
+    ----------
+    draws : (draw, obs) probabilities
+    y : (obs,) labels
+    seed : int
+    n_boot : int, bootstrap samples
+    block : int, consecutive draws that are kept together; 1 for independent draws, longer than the
+        autocorrelation for a Markov chain
+
+    Returns
+    -------
+    dict
+        As `score`; for the accuracy at least half the weight of one label.
+    """
+    draws = np.asarray(draws, dtype=float)
+    if block < 1 or n_boot < 2:
+        raise ValueError(f"block={block}, n_boot={n_boot}; wanted: block at least 1, n_boot at least 2")
+    if draws.ndim != 2 or len(draws) < 2 * block:
+        raise ValueError(f"draws has shape {draws.shape}; wanted: (draw, obs) with at least {2 * block} draws")
+    n_blocks = len(draws) // block
+    means = draws[: n_blocks * block].reshape(n_blocks, block, -1).mean(axis=1)
+    picked = np.random.default_rng(seed).multinomial(n_blocks, np.full(n_blocks, 1 / n_blocks), size=n_boot)
+    found = [score(np.clip(p, 0, 1), y) for p in picked @ means / n_blocks]
+    error = {name: float(np.std([f[name] for f in found], ddof=1)) for name in found[0]}
+    # accuracy moves in steps: where no bootstrap sample turned a label, one label may still be next to turn
+    error["accuracy"] = max(error["accuracy"], 50 / draws.shape[1])
+    return error
+
+
+def calibrate(p, y, n_bins=10):
+    """Mean probability and share of class 1, in bins of equal width.
+
+    Returns
+    -------
+    dict
+        "p" (mean predicted), "share" (observed), "error" (standard error of the share if `p` is right),
+        "n" (points), each (bin,), empty bins left out.
+    """
+    p, y = _check(p, y)
+    if n_bins < 1:
+        raise ValueError(f"n_bins={n_bins}; wanted: at least 1")
+    index = np.minimum((p * n_bins).astype(int), n_bins - 1)
+    bins = [index == b for b in range(n_bins) if (index == b).any()]
+    n = np.array([b.sum() for b in bins])
+    mean = np.array([p[b].mean() for b in bins])
+    error = np.sqrt(np.array([np.sum(p[b] * (1 - p[b])) for b in bins])) / n
+    return {"p": mean, "share": np.array([y[b].mean() for b in bins]), "error": error, "n": n}
+
+
+def entropy(p):
+    """Entropy of a coin with probability `p`, in bits: 0 when certain, 1 at p = 0.5."""
+    p = np.asarray(p, dtype=float)
+    return -(p * np.log2(np.maximum(p, TINY)) + (1 - p) * np.log2(np.maximum(1 - p, TINY)))
+
+
+def split_uncertainty(draws):
+    """Split the uncertainty about a label into noise and ignorance.
+
+    Parameters
+    ----------
+    draws : (draw, obs) probabilities
+
+    Returns
+    -------
+    dict
+        "total" (entropy of the mean probability), "noise" (mean entropy of each draw: what the
+        networks themselves hold to be chance) and "ignorance" (their difference, the mutual
+        information of label and weights), in bits, (obs,).
+
+    Source: Depeweg et al. (2018), Decomposition of Uncertainty in Bayesian Deep Learning, ICML.
+    """
+    draws = np.asarray(draws, dtype=float)
+    if draws.ndim != 2 or draws.size == 0:
+        raise ValueError(f"draws has shape {draws.shape}; wanted: (draw, obs), neither of them empty")
+    if not ((draws >= 0) & (draws <= 1)).all():
+        raise ValueError("draws holds values outside [0, 1] or NaN; wanted: probabilities of class 1")
+    total, noise = entropy(draws.mean(axis=0)), entropy(draws).mean(axis=0)
+    noise = np.minimum(noise, total)  # Jensen's inequality, which rounding may miss by a bit
+    return {"total": total, "noise": noise, "ignorance": total - noise}

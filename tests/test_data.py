@@ -1,0 +1,343 @@
+"""The data of the book: the articles' points, the truth about them, and what is refused."""
+
+import numpy as np
+import pytest
+from bnn import data
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import integrate
+from sklearn.datasets import make_moons
+from sklearn.preprocessing import scale
+
+ARRAYS = ("X_train", "y_train", "X_test", "y_test", "angle", "center", "width")
+ANGLES = st.floats(-720, 720)
+
+
+def all_points(moons):
+    """Training points, then test points, with their labels."""
+    return np.concatenate([moons.X_train, moons.X_test], axis=-2), np.concatenate(
+        [moons.y_train, moons.y_test], axis=-1
+    )
+
+
+def same(a, b):
+    """Whether two data sets have the same bits."""
+    return all(np.array_equal(getattr(a, name), getattr(b, name)) for name in ARRAYS)
+
+
+# --- the articles' data --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def articles_data():
+    """Points and labels as in Wiecki (2018), computed by the recipe printed there."""
+    state = np.random.get_state()  # noqa: NPY002
+    np.random.seed(31)  # noqa: NPY002
+    Xs, Ys = [], []
+    for _ in range(18):
+        X, Y = make_moons(noise=0.3, n_samples=100)
+        X = scale(X)
+        theta = np.radians(np.random.randn() * 90.0)  # noqa: NPY002
+        c, s = np.cos(theta), np.sin(theta)
+        Xs.append(X.dot(np.array([[c, -s], [s, c]])))
+        Ys.append(Y)
+    np.random.set_state(state)  # noqa: NPY002
+    return np.stack(Xs), np.stack(Ys)
+
+
+def test_the_legacy_data_are_those_of_the_article(articles_data):
+    X, y = all_points(data.legacy_rotated_moons())
+    np.testing.assert_allclose(X, articles_data[0], rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(y, articles_data[1])
+
+
+def test_making_the_legacy_data_leaves_numpys_global_generator_alone():
+    before = np.random.get_state()[1].tolist()  # noqa: NPY002
+    data.legacy_rotated_moons()
+    assert np.random.get_state()[1].tolist() == before  # noqa: NPY002
+
+
+def test_the_flat_legacy_points_are_those_of_the_article():
+    X, y = make_moons(noise=0.2, random_state=0, n_samples=1000)
+    found_X, found_y = all_points(data.flat_moons(seed=0, scaling="all"))
+    np.testing.assert_allclose(found_X, scale(X), rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(found_y, y)
+
+
+def test_other_scalings_keep_the_legacy_points_and_angles():
+    everything, train = data.legacy_rotated_moons(), data.legacy_rotated_moons(scaling="train")
+    np.testing.assert_array_equal(everything.angle, train.angle)
+    np.testing.assert_array_equal(everything.y_test, train.y_test)
+    for g in range(18):
+        raw = [data.rotate(d.X_test[g], -d.angle[g]) * d.width[g] + d.center[g] for d in (everything, train)]
+        np.testing.assert_allclose(*raw, atol=1e-12)
+
+
+# --- drawing -------------------------------------------------------------------------------------------------
+
+MAKERS = [data.flat_moons, data.rotated_moons]
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_one_seed_gives_the_same_bits_twice(make):
+    assert same(make(seed=3), make(seed=3))
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_another_seed_gives_other_points(make):
+    assert not np.isin(make(seed=3).X_train, make(seed=4).X_train).any()
+
+
+def test_groups_of_one_data_set_are_different_data():
+    moons = data.rotated_moons(seed=0, scaling="none")
+    points, _ = all_points(moons)
+    assert len(np.unique(points)) == points.size
+    assert len(np.unique(moons.angle)) == 18
+
+
+def test_more_groups_leave_the_first_ones_as_they_are():
+    few, many = data.rotated_moons(seed=0, n_groups=3), data.rotated_moons(seed=0, n_groups=5)
+    assert all(same(few.group(g), many.group(g)) for g in range(3))
+
+
+def test_angles_cover_the_circle():
+    angle = data.rotated_moons(seed=0, n_groups=400, n_train=2, n_test=1).angle
+    counts = np.histogram(angle, bins=4, range=(0, 360))[0]
+    assert counts.sum() == 400
+    assert ((counts - 100) ** 2 / 100).sum() < 16.3  # chi-square with 3 degrees of freedom: 1 in 1,000
+
+
+def test_sizes_and_types_are_as_asked():
+    moons = data.rotated_moons(seed=0, n_groups=3, n_train=7, n_test=4)
+    assert (moons.X_train.shape, moons.y_test.shape, moons.n_groups) == ((3, 7, 2), (3, 4), 3)
+    assert (moons.X_train.dtype, moons.y_train.dtype) == (np.float64, np.int32)
+
+
+def test_training_points_have_mean_0_and_sd_1():
+    for moons in (data.flat_moons(seed=1), data.rotated_moons(seed=1, n_groups=1).group(0)):
+        unrotated = data.rotate(moons.X_train, -moons.angle)
+        np.testing.assert_allclose(unrotated.mean(axis=0), 0, atol=1e-12)
+        np.testing.assert_allclose(unrotated.std(axis=0), 1, atol=1e-12)
+
+
+def test_scaling_on_train_does_not_look_at_the_test_points():
+    moons = data.flat_moons(seed=1)
+    assert abs(moons.X_test.mean(axis=0)).min() > 1e-3
+    raw, _ = make_moons(n_samples=1000, noise=0.2, random_state=1)
+    np.testing.assert_allclose(moons.center, raw[:500].mean(axis=0))
+
+
+def test_no_scaling_leaves_the_points():
+    raw, _ = make_moons(n_samples=1000, noise=0.2, random_state=1)
+    np.testing.assert_array_equal(all_points(data.flat_moons(seed=1, scaling="none"))[0], raw)
+
+
+def test_pooling_keeps_every_point_in_the_order_of_the_categories():
+    moons = data.rotated_moons(seed=0, n_groups=3)
+    np.testing.assert_array_equal(moons.pooled().X_train[50:100], moons.X_train[1])
+    np.testing.assert_array_equal(moons.pooled().y_test[100:], moons.y_test[2])
+
+
+def test_the_category_as_a_feature_is_one_of_its_columns():
+    moons = data.rotated_moons(seed=0, n_groups=3, n_train=4)
+    X = moons.with_category().X_train
+    np.testing.assert_array_equal(X[:, :2], moons.pooled().X_train)
+    np.testing.assert_array_equal(X[:, 2:].argmax(axis=1), np.repeat([0, 1, 2], 4))
+    np.testing.assert_array_equal(X[:, 2:].sum(axis=1), 1)
+
+
+# --- rotation ------------------------------------------------------------------------------------------------
+
+
+def test_positive_angles_turn_clockwise():
+    np.testing.assert_allclose(data.rotate(np.array([[0.0, 1.0]]), 90), [[1.0, 0.0]], atol=1e-15)
+
+
+@given(ANGLES)
+def test_rotation_keeps_distances_and_is_undone(angle):
+    X = np.random.default_rng(0).normal(size=(5, 2))
+    turned = data.rotate(X, angle)
+    np.testing.assert_allclose(np.linalg.norm(turned, axis=1), np.linalg.norm(X, axis=1))
+    np.testing.assert_allclose(data.rotate(turned, -angle), X, atol=1e-12)
+
+
+@given(ANGLES, ANGLES)
+def test_rotations_add_up(a, b):
+    X = np.random.default_rng(0).normal(size=(5, 2))
+    np.testing.assert_allclose(data.rotate(data.rotate(X, a), b), data.rotate(X, a + b), atol=1e-11)
+
+
+# --- the truth -----------------------------------------------------------------------------------------------
+
+
+def arc_densities(points, noise):
+    """Both densities by the trapezoidal rule over 2,001 places of each half circle: (class, obs)."""
+    t = np.linspace(0, np.pi, 2001)
+    weight = np.full(t.size, 1 / 2000)
+    weight[[0, -1]] /= 2
+    found = []
+    for arc in (np.stack([np.cos(t), np.sin(t)]), np.stack([1 - np.cos(t), 0.5 - np.sin(t)])):
+        # |x - a|^2 = |x|^2 - 2 x a + |a|^2
+        square = (points**2).sum(axis=1)[:, None] - 2 * points @ arc + (arc**2).sum(axis=0)
+        found.append(np.exp(-square / (2 * noise**2)) @ weight / (2 * np.pi * noise**2))
+    return np.array(found)
+
+
+@pytest.mark.parametrize("noise", [0.1, 0.2, 0.3])
+def test_class_densities_are_the_integrals_over_the_arcs(noise):
+    points = np.random.default_rng(0).uniform((-1.5, -1), (2.5, 1.5), size=(8, 2))
+    arcs = [lambda t: (np.cos(t), np.sin(t)), lambda t: (1 - np.cos(t), 0.5 - np.sin(t))]
+
+    def integrate_arc(arc, x):
+        def kernel(t):
+            a, b = arc(t)
+            return np.exp(-((x[0] - a) ** 2 + (x[1] - b) ** 2) / (2 * noise**2))
+
+        return integrate.quad(kernel, 0, np.pi, epsabs=1e-13, limit=200)[0] / np.pi / (2 * np.pi * noise**2)
+
+    expected = [[integrate_arc(arc, x) for x in points] for arc in arcs]
+    np.testing.assert_allclose(data.class_densities(points, noise), expected, rtol=1e-8, atol=1e-10)
+
+
+BAYES = [(0.2, 97.10), (0.3, 91.46)]
+
+
+@pytest.mark.parametrize(("noise", "percent"), BAYES)
+def test_the_bayes_accuracy_is_the_known_one(noise, percent):
+    assert round(100 * data.bayes_scores(noise, n_grid=200)["accuracy"], 2) == percent
+
+
+@pytest.mark.parametrize(("noise", "percent"), BAYES)
+def test_the_bayes_scores_are_those_of_simulated_points(noise, percent):
+    points, y = make_moons(n_samples=10_000, noise=noise, random_state=np.random.RandomState(7))
+    zero, one = arc_densities(points, noise)
+    p = one / (zero + one)
+    each = {
+        "accuracy": np.maximum(p, 1 - p),  # the expected hit, which has a smaller error than the hit itself
+        "lpd": np.log(np.where(y == 1, p, 1 - p)),
+        "brier": (p - y) ** 2,
+    }
+    for name, expected in data.bayes_scores(noise, n_grid=200).items():
+        error = each[name].std() / np.sqrt(len(y))
+        assert abs(each[name].mean() - expected) < 4 * error, name
+    assert abs(((p > 0.5) == y).mean() - percent / 100) < 4 * np.sqrt(percent * (100 - percent) / 100**2 / len(y))
+
+
+def test_more_noise_is_harder():
+    scores = [data.bayes_scores(noise, n_grid=100) for noise in (0.1, 0.2, 0.4)]
+    assert [s["accuracy"] for s in scores] == sorted((s["accuracy"] for s in scores), reverse=True)
+    assert [s["brier"] for s in scores] == sorted(s["brier"] for s in scores)
+
+
+@pytest.mark.parametrize("scaling", ["train", "all", "none"])
+def test_the_true_probability_is_that_of_the_raw_points(scaling):
+    raw, _ = make_moons(n_samples=1000, noise=0.2, random_state=5)
+    zero, one = arc_densities(raw[:500], 0.2)
+    moons = data.flat_moons(seed=5, scaling=scaling)
+    np.testing.assert_allclose(data.bayes_probability(moons.X_train, moons, 0.2), one / (zero + one), atol=1e-5)
+
+
+def test_the_true_probability_turns_with_its_category(articles_data):
+    old = np.random.RandomState(31)
+    moons = data.legacy_rotated_moons()
+    for g in range(3):
+        raw, _ = make_moons(noise=0.3, n_samples=100, random_state=old)
+        old.randn()
+        zero, one = arc_densities(raw[50:], 0.3)
+        found = data.bayes_probability(moons.X_test[g], moons, 0.3, g)
+        np.testing.assert_allclose(found, one / (zero + one), atol=1e-5)
+
+
+@settings(max_examples=10)
+@given(ANGLES, st.floats(0.1, 10))
+def test_rotating_and_scaling_the_axes_does_not_change_the_true_probability(angle, width):
+    moons = data.flat_moons(seed=5, n_obs=40, scaling="none")
+    moved = data.Moons(
+        data.rotate(moons.X_train / width, angle), moons.y_train, moons.X_test, moons.y_test,
+        angle, np.zeros(2), np.full(2, width),
+    )  # fmt: skip
+    expected = data.bayes_probability(moons.X_train, moons, 0.2)
+    np.testing.assert_allclose(data.bayes_probability(moved.X_train, moved, 0.2), expected, atol=1e-9)
+
+
+def test_far_from_the_data_the_nearer_moon_wins():
+    moons = data.flat_moons(seed=0, scaling="none")
+    far = np.array([[-1.0, 30.0], [2.0, -30.0]])
+    np.testing.assert_allclose(data.bayes_probability(far, moons, 0.05), [0, 1], atol=1e-12)
+
+
+# --- the grid ------------------------------------------------------------------------------------------------
+
+
+def test_the_grid_runs_through_the_first_feature_first():
+    np.testing.assert_array_equal(data.grid(2, 1.0), [[-1, -1], [1, -1], [-1, 1], [1, 1]])
+
+
+# --- what is refused -----------------------------------------------------------------------------------------
+
+X, Y = [[0.0, 1.0], [2.0, 3.0]], [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        ([[0.0, np.nan], [2, 3]], Y, r"X holds 1 values that are NaN or infinite; wanted: finite"),
+        ([[0.0, np.inf], [2, 3]], Y, r"X holds 1 values that are NaN or infinite; wanted: finite"),
+        ([["a", "b"], ["c", "d"]], Y, r"X is no array: could not convert .*; wanted: numbers"),
+        ([[[0.0, 1.0]], [[0.0, 1.0], [2.0, 3.0]]], Y, r"X is no array: .*; wanted: .* one size"),
+        ([0.0, 1.0], Y, r"X has shape \(2,\); wanted: \(obs, feature\) or \(group, obs, feature\)"),
+        (np.empty((0, 2)), [], r"X has shape \(0, 2\): an empty group; wanted: at least one point"),
+        (np.empty((3, 0, 2)), np.empty((3, 0)), r"X has shape \(3, 0, 2\): an empty group; wanted"),
+        (X, [0, 1, 1], r"y has shape \(3,\); wanted: one label for each point of X, \(2,\)"),
+        (X, [[0], [1]], r"y has shape \(2, 1\); wanted: one label for each point of X, \(2,\)"),
+        (X, [0, 2], r"y holds the labels \[2\]; wanted: the numbers 0 and 1 only"),
+        (X, [-1, 1], r"y holds the labels \[-1\]; wanted"),
+        (X, [0, 0.5], r"y holds the labels \[0.5\]; wanted"),
+        (X, [0, np.nan], r"y holds the labels \[nan\]; wanted"),
+        (X, ["0", "1"], r"y holds the labels \['0', '1'\]; wanted"),
+        (X, [0, "one"], r"y holds the labels .*'one'.*; wanted"),
+        (X, np.array([0, None]), r"y holds the labels \[None\]; wanted"),
+        (X, np.array([0, 1], dtype=object), r"y holds the labels object; wanted: the numbers"),
+    ],
+)
+def test_wrong_data_are_named(X, y, message):
+    with pytest.raises(ValueError, match=message):
+        data.check_data(X, y)
+
+
+def test_a_wrong_label_is_named_after_its_argument():
+    with pytest.raises(ValueError, match=r"y_test has shape \(3,\)"):
+        data.check_data(X, [0, 1, 1], name="y_test")
+
+
+@pytest.mark.parametrize("labels", [[0, 1], [0.0, 1.0], [False, True], np.array([0, 1], dtype="int8")])
+def test_labels_of_any_number_type_become_int32(labels):
+    X_checked, y = data.check_data(X, labels)
+    assert (X_checked.dtype, y.dtype, y.tolist()) == (np.float64, np.int32, [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: data.flat_moons(seed=0, scaling="test"), r"scaling='test'; wanted: 'train', 'all'"),
+        (lambda: data.legacy_rotated_moons(scaling="test"), r"scaling='test'; wanted: 'train', 'all'"),
+        (lambda: data.flat_moons(seed=0, train_share=1), r"train_share=1; wanted: between 0 and 1"),
+        (lambda: data.flat_moons(seed=0, n_obs=10, train_share=0.99), r"10 training and 0 test points; wanted"),
+        (lambda: data.flat_moons(seed=0, n_obs=10, train_share=0.01), r"0 training and 10 test points; wanted"),
+        (lambda: data.rotated_moons(seed=0, n_groups=0), r"n_groups=0; wanted: at least 1"),
+        (lambda: data.rotated_moons(seed=0, n_train=0), r"n_train=0; wanted: at least 1"),
+        (lambda: data.rotated_moons(seed=0, n_test=0), r"n_test=0; wanted: at least 1"),
+        (lambda: data.rotated_moons(seed=0, n_train=1), r"scaling='train' on 1 points without spread; wanted"),
+        (lambda: data.class_densities(np.zeros((1, 2)), 0), r"noise=0; wanted: above 0"),
+        (lambda: data.bayes_scores(-0.1), r"noise=-0.1; wanted: above 0"),
+        (lambda: data.flat_moons(seed=0).group(0), r"X_train has shape \(500, 2\), one category; wanted"),
+        (lambda: data.flat_moons(seed=0).pooled(), r"X_train has shape \(500, 2\), one category; wanted"),
+        (
+            lambda: data.bayes_probability(np.zeros((1, 2)), data.legacy_rotated_moons(), 0.3),
+            r"g=None and data has 18 categories; wanted: one of them",
+        ),
+    ],
+)
+def test_a_wrong_argument_is_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -1,0 +1,196 @@
+"""The flat network: its density against SciPy, its symmetries, its data."""
+
+import numpy as np
+import pymc as pm
+import pytensor
+import pytest
+from bnn import data, models
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import expit
+from scipy.stats import bernoulli, norm
+
+N = 20
+MOONS = data.flat_moons(seed=0, n_obs=2 * N)
+X, Y = MOONS.X_train, MOONS.y_train
+
+
+def draw_weights(seed, n_hidden=(5, 5), scale=1.0):
+    """Weights of one network, from the prior."""
+    rng = np.random.default_rng(seed)
+    shapes = {"w1": (2, n_hidden[0]), "w2": n_hidden, "w3": n_hidden[1:]}
+    return {name: rng.normal(0, scale, size=shape) for name, shape in shapes.items()}
+
+
+def compute_probability(weights, points):
+    """P(y = 1), from the definition of the network."""
+    h1 = np.tanh(np.einsum("of,fh->oh", points, weights["w1"]))
+    h2 = np.tanh(np.einsum("oh,hk->ok", h1, weights["w2"]))
+    return expit(np.einsum("ok,k->o", h2, weights["w3"]))
+
+
+def compute_logp(weights, points, labels, prior_sd=1.0, factor=1.0):
+    """Log density of weights and labels, by SciPy."""
+    prior = sum(norm.logpdf(w, 0, prior_sd).sum() for w in weights.values())
+    return prior + factor * bernoulli.logpmf(labels, compute_probability(weights, points)).sum()
+
+
+def compile_logp(model):
+    # FAST_COMPILE: these functions are called a few times only
+    return model.compile_logp(mode="FAST_COMPILE")
+
+
+def predict(model, weights):
+    """Class probabilities in the model's own graph."""
+    return model["p"].eval({model[name]: value for name, value in weights.items()}, mode="FAST_COMPILE")
+
+
+@pytest.fixture(scope="module")
+def model():
+    return models.flat_bnn(X, Y)
+
+
+@pytest.fixture(scope="module")
+def logp(model):
+    return compile_logp(model)
+
+
+# --- density
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_density_is_that_of_scipy(logp, seed):
+    weights = draw_weights(seed)
+    assert logp(weights) == pytest.approx(compute_logp(weights, X, Y), rel=1e-10)
+
+
+def test_widths_and_prior_are_as_asked():
+    weights = draw_weights(0, n_hidden=(3, 4))
+    model = models.flat_bnn(X, Y, n_hidden=(3, 4), prior_sd=2.5)
+    # PyTensor takes the logarithm of the constant 2.5 in single precision
+    assert compile_logp(model)(weights) == pytest.approx(compute_logp(weights, X, Y, prior_sd=2.5), rel=1e-7)
+
+
+def test_the_likelihood_is_scaled_to_the_whole_data_set():
+    weights = draw_weights(0)
+    found = compile_logp(models.flat_bnn(X, Y, total_size=50 * N))(weights)
+    assert found == pytest.approx(compute_logp(weights, X, Y, factor=50), rel=1e-10)
+
+
+def test_a_certain_miss_has_a_finite_density(model):
+    weights = draw_weights(0)
+    weights["w3"] = np.full(5, 300.0)
+    assert np.isfinite(model.compile_logp()(weights))  # as samplers compile it: log and sigmoid are one function
+
+
+def test_variables_have_names_and_named_dimensions(model):
+    assert {rv.name for rv in model.free_RVs} == {"w1", "w2", "w3"}
+    assert model.named_vars_to_dims["w2"] == ("hidden_1", "hidden_2")
+    assert {name: len(values) for name, values in model.coords.items() if values} == {
+        "feature": 2,
+        "hidden_1": 5,
+        "hidden_2": 5,
+    }
+
+
+# --- symmetry
+
+ORDERS, SIGNS = st.permutations(range(5)), st.lists(st.sampled_from([-1.0, 1.0]), min_size=5, max_size=5)
+
+
+@settings(deadline=None)
+@given(seed=st.integers(0, 99), order_1=ORDERS, order_2=ORDERS, sign_1=SIGNS, sign_2=SIGNS)
+def test_relabelling_hidden_units_does_not_change_the_density(logp, seed, order_1, order_2, sign_1, sign_2):
+    weights = draw_weights(seed)
+    sign_1, sign_2 = np.array(sign_1), np.array(sign_2)
+    relabelled = {
+        "w1": (weights["w1"] * sign_1)[:, order_1],
+        "w2": (sign_1[:, None] * weights["w2"] * sign_2)[np.ix_(order_1, order_2)],
+        "w3": (weights["w3"] * sign_2)[order_2],
+    }
+    assert logp(relabelled) == pytest.approx(logp(weights), rel=1e-10)
+
+
+def test_another_network_has_another_density(logp):
+    weights = draw_weights(0)
+    turned = weights | {"w3": -weights["w3"]}  # a flip in one layer only is no symmetry
+    assert abs(logp(turned) - logp(weights)) > 0.1
+
+
+def test_points_opposite_the_centre_have_opposite_classes():
+    weights = draw_weights(3)
+    ahead, behind = (predict(models.flat_bnn(points, Y), weights) for points in (X, -X))
+    np.testing.assert_allclose(behind, 1 - ahead, atol=1e-12)
+
+
+# --- data
+
+
+def test_set_data_moves_the_network_to_other_points():
+    model, points, weights = models.flat_bnn(X, Y), data.grid(7), draw_weights(1)
+    with model:
+        pm.set_data({"X": points})
+        weighted = pm.do(model, weights)
+        labels = pm.draw(weighted["y"], random_seed=0, mode="FAST_COMPILE")
+    np.testing.assert_allclose(predict(model, weights), compute_probability(weights, points), rtol=1e-12)
+    assert labels.shape == (49,)
+    assert np.isin(labels, (0, 1)).all()
+
+
+@pytest.mark.parametrize("convert", [list, np.ndarray.tolist, lambda a: a.astype("float32")])
+def test_points_may_come_as_anything_that_becomes_an_array(convert):
+    weights = draw_weights(0)
+    np.testing.assert_allclose(
+        predict(models.flat_bnn(convert(X), Y), weights), compute_probability(weights, X), rtol=1e-6
+    )
+
+
+def test_a_minibatch_estimates_the_density_of_all_points():
+    batch_X, batch_y = pm.Minibatch(X, Y, batch_size=5)
+    model = models.flat_bnn(batch_X, batch_y, total_size=N)
+    function = model.compile_fn(model.logp(), random_seed=1, mode="FAST_COMPILE")
+    weights = draw_weights(2)
+    found = np.array([function(weights) for _ in range(400)])
+    expected = compute_logp(weights, X, Y)
+    assert found.std() > 0
+    assert abs(found.mean() - expected) < 4 * found.std() / np.sqrt(len(found))
+
+
+def test_a_minibatch_keeps_points_and_labels_together():
+    points = np.column_stack([np.arange(N), np.arange(N)]).astype(float)
+    batch = pm.Minibatch(points, (np.arange(N) % 2).astype("int32"), batch_size=5)
+    model = models.flat_bnn(*batch, total_size=N)
+    rows, labels = pytensor.function([], list(batch), mode="FAST_COMPILE")()
+    assert (rows[:, 0] % 2 == labels).all()
+    assert model["y"].type.shape in [(5,), (None,)]
+
+
+# --- what is refused
+
+BATCH = pm.Minibatch(np.zeros((2, 10, 2)), batch_size=1)
+LABELS = pm.Minibatch(np.zeros(10, dtype="int64"), batch_size=1)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: models.flat_bnn(np.where(X > 0, np.nan, X), Y), r"X holds \d+ values that are NaN"),
+        (lambda: models.flat_bnn(X, Y + 1), r"y holds the labels \[2\]; wanted"),
+        (lambda: models.flat_bnn(X, Y.astype(str)), r"y holds the labels \['.'.*\]; wanted"),
+        (lambda: models.flat_bnn(X, Y[:-1]), r"y has shape \(19,\); wanted: one label for each point of X, \(20,\)"),
+        (lambda: models.flat_bnn(X[:0], Y[:0]), r"X has shape \(0, 2\): an empty group"),
+        (lambda: models.flat_bnn(X[None], Y[None]), r"X has 3 dimensions; wanted: \(obs, feature\)"),
+        (lambda: models.flat_bnn(BATCH, LABELS), r"y has type int64; wanted: int32 in a minibatch"),
+        (lambda: models.flat_bnn(BATCH, Y), r"X has 3 dimensions; wanted: \(obs, feature\)"),
+        (lambda: models.flat_bnn(X, Y, n_hidden=5), r"n_hidden=5; wanted: two numbers of units"),
+        (lambda: models.flat_bnn(X, Y, n_hidden=(5,)), r"n_hidden=\(5,\); wanted: two numbers of units"),
+        (lambda: models.flat_bnn(X, Y, n_hidden=(5, 0)), r"n_hidden=\(5, 0\); wanted: .* each at least 1"),
+        (lambda: models.flat_bnn(X, Y, n_hidden=(5, 2.5)), r"n_hidden=\(5, 2.5\); wanted: two numbers of units"),
+        (lambda: models.flat_bnn(X, Y, prior_sd=0), r"prior_sd=0; wanted: a standard deviation above 0"),
+        (lambda: models.flat_bnn(X, Y, prior_sd=-1), r"prior_sd=-1; wanted: a standard deviation above 0"),
+        (lambda: models.flat_bnn(X, Y, prior_sd=np.nan), r"prior_sd=nan; wanted: a standard deviation above 0"),
+    ],
+)
+def test_a_wrong_argument_is_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -1,0 +1,127 @@
+"""The figures: that each draws, puts things where they are, and always uses the same colours."""
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from bnn import data, plots, score
+from matplotlib.colors import rgb_to_hsv, to_rgb, to_rgba
+
+
+@pytest.fixture(autouse=True)
+def ax():
+    """Fresh axes in the book's style, drawn at the end."""
+    with mpl.rc_context():
+        plots.use_style()
+        fig, ax = plt.subplots()
+        yield ax
+        fig.canvas.draw()
+        plt.close("all")
+
+
+def test_each_class_has_its_colour_its_marker_and_its_points(ax):
+    moons = data.flat_moons(seed=0, n_obs=40)
+    plots.plot_points(moons.X_train, moons.y_train, ax)
+    for c, drawn in enumerate(ax.collections):
+        np.testing.assert_array_equal(drawn.get_offsets(), moons.X_train[moons.y_train == c])
+        assert to_rgb(drawn.get_facecolor()[0]) == to_rgb(plots.CLASS_COLORS[c])
+        assert drawn.get_label() == f"class {c}"
+    assert len({path.get_paths()[0].vertices.tobytes() for path in ax.collections}) == 2
+
+
+def test_points_need_no_label_and_no_axes(ax):
+    assert plots.plot_points([[0, 1], [1, 0]], [0, 1], label=False) is ax
+    assert ax.get_legend_handles_labels() == ([], [])
+
+
+def test_a_probability_runs_from_a_tint_of_class_0_through_white_to_one_of_class_1():
+    for value, color in ((0.0, plots.CLASS_COLORS[0]), (1.0, plots.CLASS_COLORS[1])):
+        tint, (hue, *_) = rgb_to_hsv(to_rgb(plots.PROBABILITY(value))), rgb_to_hsv(to_rgb(color))
+        assert tint[0] == pytest.approx(hue, abs=0.03)
+        assert tint[1] < 0.7  # pale enough for points in the full colour
+    np.testing.assert_allclose(plots.PROBABILITY(0.5), to_rgba("white"), atol=0.01)
+    np.testing.assert_allclose(plots.UNCERTAINTY(0.0), to_rgba("white"), atol=1e-6)
+
+
+def test_every_line_has_its_own_colour_and_style():
+    assert len(set(plots.LINE_COLORS)) == len(set(plots.LINE_STYLES)) == len(plots.LINE_COLORS)
+
+
+def test_a_surface_shows_each_value_at_its_grid_point(ax):
+    points = data.grid(13)
+    image = plots.plot_surface(points[:, 0] + 100 * points[:, 1], ax, kind="uncertainty")
+    left, right, bottom, top = image.get_extent()
+    shown = np.asarray(image.get_array())
+    n_rows, n_columns = shown.shape
+    x = left + (np.arange(n_columns) + 0.5) * (right - left) / n_columns
+    y = bottom + (np.arange(n_rows) + 0.5) * (top - bottom) / n_rows
+    np.testing.assert_allclose(shown, x[None] + 100 * y[:, None], atol=1e-9)
+    assert image.origin == "lower"
+    assert (ax.get_xlim(), ax.get_ylim()) == ((-3, 3), (-3, 3))
+
+
+def test_the_line_at_one_half_runs_between_the_classes(ax):
+    points = data.grid(21)
+    plots.plot_surface(1 / (1 + np.exp(-4 * (points[:, 0] - 1))), ax)
+    (contour,) = ax.collections
+    line = contour.get_paths()[0].vertices
+    np.testing.assert_allclose(line[:, 0], 1, atol=0.02)
+
+
+@pytest.mark.parametrize(("kind", "values", "limits"), [("probability", 0.2, (0, 1)), ("uncertainty", 0.2, (0, 0.7))])
+def test_the_colour_scale_does_not_depend_on_the_values(ax, kind, values, limits):
+    assert plots.plot_surface(np.full(9, values), ax, kind=kind, vmax=0.7).get_clim() == limits
+
+
+def test_every_category_has_its_place():
+    fig, axes = plots.make_group_axes()
+    places = [ax.get_subplotspec() for ax in axes]
+    assert [(p.rowspan.start, p.colspan.start) for p in places] == [(g // 6, g % 6) for g in range(18)]
+    assert [ax.get_title() for ax in axes] == [str(g) for g in range(18)]
+    fig.canvas.draw()
+
+
+@pytest.mark.parametrize(("n_groups", "n_columns"), [(1, 1), (1, 6), (7, 6), (18, 3)])
+def test_any_number_of_categories_can_be_shown(n_groups, n_columns):
+    fig, axes = plots.make_group_axes(n_groups, n_columns=n_columns)
+    assert len(axes) == n_groups
+    assert sum(ax.axison for ax in fig.axes) == n_groups
+    fig.canvas.draw()
+
+
+def test_a_surface_does_not_move_the_frame_of_a_category():
+    _, axes = plots.make_group_axes(2)
+    plots.plot_surface(np.linspace(0, 1, 16), axes[0])
+    plots.plot_points(np.array([[-5.0, 5.0], [0.0, 0.0]]), np.array([0, 1]), axes[0])
+    assert (axes[0].get_xlim(), axes[1].get_ylim()) == ((-3, 3), (-3, 3))
+
+
+def test_calibration_shows_share_against_probability(ax):
+    found = score.calibrate(np.linspace(0.01, 0.99, 50), np.arange(50) % 2)
+    assert plots.plot_calibration(found, ax, label="a network") is ax
+    diagonal, shares = ax.lines[:2]
+    np.testing.assert_array_equal(diagonal.get_xydata(), [[0, 0], [1, 1]])
+    np.testing.assert_array_equal(shares.get_xydata(), np.column_stack([found["p"], found["share"]]))
+    bar = ax.containers[0][2][0].get_segments()[0]
+    assert bar[1, 1] - bar[0, 1] == pytest.approx(4 * found["error"][0])
+
+
+def test_smoothing_takes_the_mean_of_each_block_and_drops_the_rest():
+    np.testing.assert_array_equal(plots.smooth(np.arange(8.0), 3), [1, 4])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: plots.plot_surface(np.zeros(9), kind="entropy"), r"kind='entropy'; wanted: 'probability' or"),
+        (lambda: plots.plot_surface(np.zeros(10)), r"values has 10 entries; wanted: a square grid"),
+        (lambda: plots.smooth(np.zeros(3), 0), r"window=0 for 3 values; wanted: at least 1"),
+        (lambda: plots.smooth(np.zeros(3), 4), r"window=4 for 3 values; wanted: at least 1"),
+    ],
+)
+def test_a_wrong_argument_is_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

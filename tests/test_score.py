@@ -1,0 +1,199 @@
+"""The scores, against scikit-learn, and the Monte Carlo error, against simulations that are truly repeated."""
+
+import numpy as np
+import pytest
+from bnn import score
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.stats import entropy as scipy_entropy
+from sklearn.calibration import calibration_curve
+from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
+
+DRAWS = arrays(float, (7, 3), elements=st.floats(0, 1))
+
+
+@pytest.fixture
+def forecasts():
+    """Probabilities, and labels for which they are right."""
+    rng = np.random.default_rng(0)
+    p = rng.uniform(size=2000)
+    return p, (rng.uniform(size=2000) < p).astype(int)
+
+
+def test_scores_are_those_of_scikit_learn(forecasts):
+    p, y = forecasts
+    found = score.score(p, y)
+    assert found["accuracy"] == pytest.approx(100 * accuracy_score(y, p > 0.5), rel=1e-12)
+    assert found["lpd"] == pytest.approx(-log_loss(y, p), rel=1e-12)
+    assert found["brier"] == pytest.approx(brier_score_loss(y, p), rel=1e-12)
+
+
+@given(arrays(float, 9, elements=st.floats(0.01, 0.49) | st.floats(0.51, 0.99)))
+def test_exchanging_the_classes_changes_no_score(p):
+    y = np.arange(9) % 2
+    assert score.score(1 - p, 1 - y) == pytest.approx(score.score(p, y), rel=1e-9)
+
+
+def test_scores_do_not_depend_on_the_shape(forecasts):
+    p, y = forecasts
+    grouped = p.reshape(10, 200), y.reshape(10, 200)
+    assert score.score(*grouped) == pytest.approx(score.score(p, y), rel=1e-12)
+    assert score.score_error(*grouped) == pytest.approx(score.score_error(p, y), rel=1e-12)
+
+
+def test_a_certain_miss_costs_much_and_is_finite():
+    assert -1000 < score.score(np.array([0.0]), np.array([1]))["lpd"] < -500
+
+
+def test_the_error_of_a_score_is_its_spread_over_data_sets():
+    rng = np.random.default_rng(1)
+    p = rng.uniform(size=(1000, 200))
+    y = (rng.uniform(size=p.shape) < p).astype(int)
+    scores = [score.score(a, b) for a, b in zip(p, y, strict=True)]
+    for name, error in score.score_error(p[0], y[0]).items():
+        assert error == pytest.approx(np.std([s[name] for s in scores]), rel=0.2), name
+
+
+# --- Monte Carlo error
+
+
+def simulate_draws(rng, n_draws, persistence=0.0):
+    """Draws of 50 probabilities, each a Markov chain through the draws: (draw, obs)."""
+    noise = rng.normal(size=(n_draws, 50)) * np.sqrt(1 - persistence**2)
+    noise[0] = rng.normal(size=50)
+    for i in range(1, n_draws):
+        noise[i] += persistence * noise[i - 1]
+    return 1 / (1 + np.exp(-(np.linspace(-2, 2, 50) + noise)))
+
+
+@pytest.mark.parametrize(("persistence", "block"), [(0.0, 1), (0.8, 40)])
+def test_the_monte_carlo_error_is_the_spread_over_repeated_simulations(persistence, block):
+    rng = np.random.default_rng(2)
+    y = np.arange(50) % 2
+    simulations = [simulate_draws(rng, 1000, persistence) for _ in range(200)]
+    scores = [score.score(draws.mean(axis=0), y) for draws in simulations]
+    errors = [score.monte_carlo_error(draws, y, seed=3, block=block) for draws in simulations[:20]]
+    for name in ("lpd", "brier"):
+        expected = np.std([s[name] for s in scores], ddof=1)
+        assert np.mean([e[name] for e in errors]) == pytest.approx(expected, rel=0.2), name
+
+
+def test_ignoring_the_chain_understates_the_error():
+    draws = simulate_draws(np.random.default_rng(2), 1000, persistence=0.8)
+    y = np.arange(50) % 2
+    naive, blocked = (score.monte_carlo_error(draws, y, seed=3, block=block) for block in (1, 40))
+    assert 2 * naive["brier"] < blocked["brier"]
+
+
+def test_one_seed_gives_the_same_error_twice():
+    draws = simulate_draws(np.random.default_rng(2), 100)
+    y = np.arange(50) % 2
+    assert score.monte_carlo_error(draws, y, seed=3) == score.monte_carlo_error(draws, y, seed=3)
+    assert score.monte_carlo_error(draws, y, seed=3) != score.monte_carlo_error(draws, y, seed=4)
+
+
+def test_draws_that_are_all_alike_have_no_error_but_half_a_label_of_accuracy():
+    found = score.monte_carlo_error(np.full((10, 4), 0.3), np.array([0, 1, 0, 1]), seed=0)
+    assert found == pytest.approx({"accuracy": 100 / 4 / 2, "lpd": 0, "brier": 0}, abs=1e-12)
+
+
+def test_an_accuracy_that_moves_with_the_draws_has_the_spread_over_repeated_simulations():
+    rng = np.random.default_rng(4)
+    y = np.arange(50) % 2
+    # one step of this accuracy is 2 %, so few draws are taken: several labels turn
+    simulations = [simulate_draws(rng, 12) for _ in range(300)]
+    expected = np.std([score.score(draws.mean(axis=0), y)["accuracy"] for draws in simulations], ddof=1)
+    found = np.mean([score.monte_carlo_error(draws, y, seed=3)["accuracy"] for draws in simulations[:60]])
+    assert found == pytest.approx(expected, rel=0.25)
+
+
+# --- calibration
+
+
+def test_calibration_is_that_of_scikit_learn(forecasts):
+    p, y = forecasts
+    share, mean = calibration_curve(y, p, n_bins=10)
+    found = score.calibrate(p, y)
+    np.testing.assert_allclose(found["share"], share)
+    np.testing.assert_allclose(found["p"], mean)
+
+
+@given(arrays(float, 30, elements=st.floats(0, 1)), st.integers(1, 20))
+def test_calibration_counts_every_point_once(p, n_bins):
+    found = score.calibrate(p, np.arange(30) % 2, n_bins)
+    assert found["n"].sum() == 30
+    assert (found["n"] * found["share"]).sum() == pytest.approx(15)
+    assert found["n"].min() >= 1
+
+
+def test_right_probabilities_are_calibrated_within_their_errors(forecasts):
+    found = score.calibrate(*forecasts)
+    z = (found["share"] - found["p"]) / found["error"]
+    assert (z**2).sum() < 29.6  # chi-square with 10 degrees of freedom: 1 in 1,000
+
+
+# --- uncertainty
+
+
+@given(arrays(float, 5, elements=st.floats(0, 1)))
+def test_the_entropy_is_that_of_scipy(p):
+    np.testing.assert_allclose(score.entropy(p), scipy_entropy([p, 1 - p], base=2, axis=0), atol=1e-12)
+
+
+@given(DRAWS)
+def test_ignorance_lies_between_nothing_and_the_total_and_the_total_below_one_bit(draws):
+    found = score.split_uncertainty(draws)
+    assert (found["ignorance"] >= 0).all()
+    assert (found["ignorance"] <= found["total"]).all()
+    assert (found["total"] <= 1).all()
+
+
+@given(DRAWS)
+def test_noise_and_ignorance_add_up_to_the_total(draws):
+    found = score.split_uncertainty(draws)
+    np.testing.assert_allclose(found["noise"] + found["ignorance"], found["total"], atol=1e-12)
+
+
+@given(DRAWS)
+def test_exchanging_the_classes_changes_no_uncertainty(draws):
+    found, other = score.split_uncertainty(draws), score.split_uncertainty(1 - draws)
+    for name in found:
+        np.testing.assert_allclose(found[name], other[name], atol=1e-9)
+
+
+def test_draws_that_agree_leave_noise_only():
+    found = score.split_uncertainty(np.full((4, 1), 0.5))
+    assert (found["noise"], found["ignorance"]) == (1, 0)
+
+
+def test_certain_draws_that_contradict_each_other_leave_ignorance_only():
+    found = score.split_uncertainty(np.array([[0.0], [1.0]]))
+    assert (found["noise"], found["ignorance"]) == (0, 1)
+
+
+# --- what is refused
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: score.score([0.5], [0, 1]), r"p has shape \(1,\) and y \(2,\); wanted: one probability for each"),
+        (lambda: score.score([], []), r"p and y are empty; wanted: at least one point"),
+        (lambda: score.score([1.5], [1]), r"p holds values outside \[0, 1\] or NaN; wanted: probabilities"),
+        (lambda: score.score([np.nan], [1]), r"p holds values outside \[0, 1\] or NaN; wanted: probabilities"),
+        (lambda: score.score([0.5], [2]), r"y holds labels other than 0 and 1; wanted: 0 and 1"),
+        (lambda: score.score([0.5], ["1"]), r"y holds labels other than 0 and 1; wanted: 0 and 1"),
+        (lambda: score.score_error([0.5], [1]), r"y holds 1 label; wanted: at least 2"),
+        (lambda: score.calibrate([0.5], [1], 0), r"n_bins=0; wanted: at least 1"),
+        (lambda: score.monte_carlo_error([0.5], [1], seed=0), r"draws has shape \(1,\); wanted: \(draw, obs\)"),
+        (lambda: score.monte_carlo_error([[0.5]] * 3, [1], seed=0, block=2), r"with at least 4 draws"),
+        (lambda: score.monte_carlo_error([[0.5]] * 3, [1], seed=0, block=0), r"block=0, n_boot=200; wanted: block"),
+        (lambda: score.monte_carlo_error([[0.5]] * 3, [1], seed=0, n_boot=1), r"n_boot=1; wanted: .* at least 2"),
+        (lambda: score.split_uncertainty([0.5]), r"draws has shape \(1,\); wanted: \(draw, obs\)"),
+        (lambda: score.split_uncertainty([[1.5]]), r"draws holds values outside \[0, 1\]"),
+    ],
+)
+def test_a_wrong_argument_is_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
