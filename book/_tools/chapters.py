@@ -1,0 +1,260 @@
+"""Execute chapters: ``book/<name>.md`` in, ``book/<name>.ipynb`` out.
+
+    python book/_tools/chapters.py            every chapter
+    python book/_tools/chapters.py moons      one of them
+
+The md is what people edit and review; the ipynb is written here and nowhere else, so that what it shows
+was computed by the code beside it. Two runs on one machine write the same bytes. A chapter whose code
+fails leaves its old ipynb as it was.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import jupytext
+import nbformat
+import yaml
+from jupyter_client.kernelspec import NoSuchKernel
+from jupytext.myst import MystMetadataParsingError
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+
+BOOK = Path(__file__).resolve().parents[1]
+REQUIREMENTS = BOOK.parent / "requirements.txt"
+CELL_TIMEOUT = 600  # seconds
+# what a kernel reports of itself names the patch release of Python, which changes nothing that a reader sees
+LANGUAGE = {"name": "python", "file_extension": ".py", "mimetype": "text/x-python", "pygments_lexer": "ipython3"}
+
+
+class ChapterError(Exception):
+    """A chapter could not be executed; the message says which, where and why."""
+
+
+def find_chapters(book=BOOK):
+    """Find the chapters of a book: the md files that name a kernel in their front matter.
+
+    Parameters
+    ----------
+    book : Path
+        The folder to look in; its subfolders are left alone.
+
+    Returns
+    -------
+    list of Path
+        The md files, sorted by name.
+    """
+    pages = sorted(Path(book).glob("*.md"))
+    return [page for page in pages if {"kernelspec", "jupytext"} & _read_front_matter(page).keys()]
+
+
+def _read_front_matter(path):
+    lines = path.read_text(encoding="utf-8").splitlines()
+    if not lines or lines[0] != "---" or "---" not in lines[1:]:
+        return {}
+    return yaml.safe_load("\n".join(lines[1 : lines.index("---", 1)])) or {}
+
+
+def machine():
+    """Describe what decides the last bits of a result: processor, Python and packages.
+
+    Returns
+    -------
+    dict of str to str
+        Equal on two machines if both may be expected to compute the same bytes.
+    """
+    name, flags = _describe_processor()
+    return {
+        "processor": name,
+        "flags": _digest(" ".join(sorted(flags.split()))),
+        "python": ".".join(platform.python_version_tuple()[:2]),
+        "requirements": _digest(REQUIREMENTS.read_text(encoding="utf-8") if REQUIREMENTS.exists() else ""),
+    }
+
+
+def _describe_processor():
+    """Name and instruction sets of the processor, as (str, str)."""
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        pairs = [line.partition(":") for line in cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines()]
+        fields = {key.strip(): value.strip() for key, _, value in reversed(pairs)}
+        return fields.get("model name", platform.machine()), fields.get("flags", fields.get("Features", ""))
+    if sys.platform == "darwin":
+        asked = ["sysctl", "-n", "machdep.cpu.brand_string", "hw.optional"]
+        answer = subprocess.run(asked, capture_output=True, text=True).stdout.splitlines()
+        return (answer or [platform.processor()])[0], " ".join(answer[1:])
+    return platform.processor() or platform.machine(), ""
+
+
+def _digest(text):
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def digest_code(nb):
+    """Digest the code of a notebook: what has to be run again when it changes.
+
+    Parameters
+    ----------
+    nb : NotebookNode
+
+    Returns
+    -------
+    str
+        sha256, in hexadecimal, over the sources of the code cells in their order.
+    """
+    sources = [cell.source for cell in nb.cells if cell.cell_type == "code"]
+    return hashlib.sha256(json.dumps(sources).encode()).hexdigest()
+
+
+def join_streams(outputs):
+    """Join what a cell printed between two displays into one stdout and one stderr.
+
+    The kernel sends printed text in chunks whenever a timer fires, so the chunks, and the order of stdout
+    and stderr among them, differ from run to run.
+
+    Parameters
+    ----------
+    outputs : list of NotebookNode
+
+    Returns
+    -------
+    list of NotebookNode
+        New outputs; those given are not changed.
+    """
+    joined, printed = [], {}
+    for output in [*outputs, None]:
+        if output is not None and output["output_type"] == "stream":
+            printed[output["name"]] = printed.get(output["name"], "") + output["text"]
+            continue
+        for name in sorted(printed, reverse=True):  # stdout first
+            joined.append(nbformat.v4.new_output("stream", name=name, text=printed[name]))
+        printed = {}
+        if output is not None:
+            joined.append(output)
+    return joined
+
+
+def execute(path):
+    """Execute one chapter in a fresh kernel, in its own folder, and write the notebook beside it.
+
+    Parameters
+    ----------
+    path : Path
+        The md file.
+
+    Returns
+    -------
+    Path
+        The ipynb file that was written.
+
+    Raises
+    ------
+    ChapterError
+        When a cell's options are no YAML, or a cell fails or takes longer than 600 s, or the kernel dies. No file is
+        changed then.
+    """
+    path = Path(path)
+    try:
+        nb = jupytext.read(path, fmt="md:myst")
+    except MystMetadataParsingError as error:  # a colon in a caption without quotes, mostly
+        raise ChapterError(f"{path}: {error}") from None
+    _name_cells(nb)
+    _run(nb, path)
+    _settle(nb)
+    target = path.with_suffix(".ipynb")
+    _write(nb, target)
+    return target
+
+
+def _name_cells(nb):
+    """Give each cell an id made from its content, so that a new cell does not rename those after it."""
+    seen = {}
+    for cell in nb.cells:
+        name = f"{cell.cell_type}-{_digest(cell.source)[:8]}"
+        seen[name] = seen.get(name, 0) + 1
+        cell["id"] = name if seen[name] == 1 else f"{name}-{seen[name]}"
+
+
+def _run(nb, path):
+    client = NotebookClient(
+        nb,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(path.resolve().parent)}},
+        timeout=CELL_TIMEOUT,
+        record_timing=False,
+        # widgets draw progress bars only; their state is neither readable nor the same twice
+        store_widget_state=False,
+    )
+    try:
+        client.execute()
+    except (CellExecutionError, CellTimeoutError, DeadKernelError, NoSuchKernel) as error:
+        raise ChapterError(f"{path}, {_locate_failure(nb)}:\n{error}") from None
+
+
+def _locate_failure(nb):
+    code = [cell for cell in nb.cells if cell.cell_type == "code"]
+    started = [i for i, cell in enumerate(code, 1) if cell.execution_count is not None or cell.outputs]
+    return f"code cell {started[-1] if started else 1}"
+
+
+def _settle(nb):
+    """Leave in the notebook only what a second run would write again, and say what was run and where."""
+    for cell in nb.cells:
+        if cell.cell_type == "code":
+            cell.outputs = join_streams(cell.outputs)
+            cell.metadata.pop("execution", None)
+    nb.metadata.pop("widgets", None)
+    # the header that jupytext read holds its version number
+    nb.metadata["jupytext"] = {"formats": "ipynb,md:myst"}
+    nb.metadata["language_info"] = dict(LANGUAGE)
+    nb.metadata["bnn"] = {"source": digest_code(nb), "machine": machine()}
+    nb.nbformat, nb.nbformat_minor = 4, 5
+
+
+def _write(nb, target):
+    """Write all of the notebook or nothing."""
+    text = nbformat.writes(nbformat.from_dict(nb))
+    nbformat.validate(nbformat.reads(text, as_version=4))
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=target.parent, suffix=".part", delete=False) as part:
+        part.write(text + "\n")
+    os.chmod(part.name, 0o644)
+    os.replace(part.name, target)
+
+
+def _select(names, book):
+    chapters = {path.stem: path for path in find_chapters(book)}
+    wanted = [Path(name).stem for name in names] or list(chapters)
+    unknown = [name for name in wanted if name not in chapters]
+    if unknown:
+        raise ChapterError(f"No chapter {', '.join(unknown)} in {book}; there are: {', '.join(chapters) or 'none'}.")
+    return [chapters[name] for name in wanted]
+
+
+def main(arguments=None, book=BOOK):
+    """Execute the chapters named in `arguments` (default: all). Returns the exit status."""
+    parser = argparse.ArgumentParser(description="Execute book/<name>.md and write book/<name>.ipynb.")
+    parser.add_argument("names", nargs="*", metavar="name", help="a chapter, without its suffix (default: all)")
+    failed = False
+    try:
+        chapters = _select(parser.parse_args(arguments).names, book)
+    except ChapterError as error:
+        print(error, file=sys.stderr)
+        return 2
+    for path in chapters:
+        print(f"{path.stem} … ", end="", flush=True)
+        try:
+            print(f"written to {execute(path)}", flush=True)
+        except ChapterError as error:
+            failed = True
+            print(f"failed\n{error}", file=sys.stderr, flush=True)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

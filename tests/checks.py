@@ -1,0 +1,289 @@
+"""What must hold for a chapter before anything is run. Each check returns a list of complaints."""
+
+import ast
+import re
+
+import chapters
+import outputs
+from IPython.core.inputtransformer2 import TransformerManager
+from jupytext.compare import NotebookDifference, compare_notebooks
+
+MAX_LINES = 25
+MAX_BYTES = 1_500_000
+# tags with which nbval, or a reader of the page, would not see an output or an error
+EVASIVE_TAGS = {"nbval-skip", "nbval-raises-exception", "raises-exception", "skip-execution"}
+EVASIVE_COMMENTS = re.compile(r"^\s*#+\s*(NBVAL_SKIP|NBVAL_RAISES_EXCEPTION)\s*$", re.MULTILINE)
+IGNORING_COMMENTS = re.compile(r"^\s*#+\s*(NBVAL_IGNORE_OUTPUT|PYTEST_VALIDATE_IGNORE_OUTPUT)\s*$", re.MULTILINE)
+REASON = re.compile(r"^\s*# output ignored: \S+", re.MULTILINE)
+
+# --- randomness: who needs a seed, and what it is called there
+SEED_NAMES = {"random_seed", "random_state", "seed", "rng"}
+PYMC = {
+    "sample", "fit", "sample_prior_predictive", "sample_posterior_predictive", "sample_smc", "draw",
+    "ADVI", "FullRankADVI", "SVGD", "ASVGD", "init_nuts",
+    "compile",  # approx.sample_node only builds a graph: what compiles it must be given the seed
+}  # fmt: skip
+SKLEARN = {
+    "train_test_split", "make_moons", "make_blobs", "make_circles", "make_classification", "make_regression",
+    "make_gaussian_quantiles", "RandomForestClassifier", "RandomForestRegressor", "ExtraTreesClassifier",
+    "MLPClassifier", "MLPRegressor", "GradientBoostingClassifier", "HistGradientBoostingClassifier",
+    "BaggingClassifier", "SGDClassifier", "KMeans", "MiniBatchKMeans", "GaussianMixture", "TSNE", "ShuffleSplit",
+    "StratifiedShuffleSplit", "GroupShuffleSplit", "RepeatedKFold", "RepeatedStratifiedKFold", "RandomizedSearchCV",
+    "permutation_importance", "resample", "shuffle", "RBFSampler", "Nystroem",
+}  # fmt: skip
+SCIPY = {
+    "bootstrap", "permutation_test", "monte_carlo_test", "differential_evolution", "dual_annealing", "basinhopping",
+    "Sobol", "Halton", "LatinHypercube", "rvs", "resample",
+}  # fmt: skip
+# methods that draw, whatever they belong to
+METHODS = {"sample", "rvs"}
+# constructors of numpy.random that are fine with a seed; everything else there is global state
+NUMPY = {"default_rng", "RandomState", "SeedSequence", "PCG64", "MT19937", "Philox", "SFC64"}
+NUMPY_SEEDED_BY_OTHERS = {"Generator"}
+
+# --- clocks: a number that a clock gives differs at each run, so it must come from a data file
+CLOCK_MODULES = {"time", "timeit", "datetime", "psutil", "resource", "tracemalloc", "cProfile", "memory_profiler"}
+CLOCK_NAMES = {"perf_counter", "perf_counter_ns", "process_time", "process_time_ns", "monotonic", "getrusage"}
+CLOCK_MAGICS = re.compile(r"^\s*(?:\w+\s*=\s*)?%{1,2}(time|timeit|prun|memit|mprun)\b", re.MULTILINE)
+
+
+def list_code(nb):
+    """List the code cells of a notebook that are not empty."""
+    return [cell for cell in nb.cells if cell.cell_type == "code" and cell.source.strip()]
+
+
+def _number(cells):
+    """Pair cells with names for a reader."""
+    return [(f"code cell {i} (`{cell.source.strip().splitlines()[0][:60]}`)", cell) for i, cell in enumerate(cells, 1)]
+
+
+# --- the pair ----------------------------------------------------------------------------------------------
+
+
+def find_differences(nb, md):
+    """Find where the ipynb says something else than the md (both NotebookNode)."""
+    try:
+        compare_notebooks(nb, md, fmt="md:myst")
+    except NotebookDifference as difference:
+        return [f"md and ipynb are out of step, run `make chapters`: {difference}"]
+    return []
+
+
+def find_unexecuted(nb):
+    """Find code cells that were not run once each, in order, in a fresh kernel."""
+    return [
+        f"{name} has execution count {cell.execution_count}, not {expected}"
+        for expected, (name, cell) in enumerate(_number(list_code(nb)), 1)
+        if cell.execution_count != expected
+    ]
+
+
+def find_stale(nb):
+    """Find out whether the code was edited after it was run."""
+    if nb.metadata.get("bnn", {}).get("source") == chapters.digest_code(nb):
+        return []
+    return ["the code is not the code that was run: `make chapters` runs it"]
+
+
+# --- form --------------------------------------------------------------------------------------------------
+
+
+def find_long(nb):
+    """Find code cells of more than 25 lines."""
+    lengths = [(name, len(cell.source.splitlines())) for name, cell in _number(list_code(nb))]
+    return [f"{name} has {length} lines, at most {MAX_LINES}" for name, length in lengths if length > MAX_LINES]
+
+
+def find_undescribed(nb):
+    """Find pictures without alt text, caption or name in their cell's metadata."""
+    complaints = []
+    for name, cell in _number(list_code(nb)):
+        pictures = sum(any(mime.startswith("image/") for mime in o.get("data", {})) for o in cell.outputs)
+        mystnb = cell.metadata.get("mystnb", {})
+        texts = {
+            "alt text": mystnb.get("image", {}).get("alt"),
+            "caption": mystnb.get("figure", {}).get("caption"),
+            "name": mystnb.get("figure", {}).get("name"),
+        }
+        if pictures:
+            complaints += [f"{name}: the picture has no {what}" for what, text in texts.items() if not text]
+        if pictures > 1:
+            complaints.append(f"{name} shows {pictures} pictures under one caption: give each its own cell")
+    return complaints
+
+
+def find_errors(nb):
+    """Find stored errors."""
+    return [
+        f"{name} failed: {output.ename}: {output.evalue}"
+        for name, cell in _number(list_code(nb))
+        for output in cell.outputs
+        if output.output_type == "error"
+    ]
+
+
+def find_stderr(nb):
+    """Find lines on stderr that are not warnings about divergences."""
+    return [
+        f"{name} wrote to stderr: {line}"
+        for name, cell in _number(list_code(nb))
+        for output in cell.outputs
+        if output.output_type == "stream" and output.name == "stderr"
+        for line in output.text.splitlines()
+        if line.strip() and "divergence" not in line.lower()
+    ]
+
+
+def find_oversize(path):
+    """Find out whether a file is too large to be read on a page."""
+    size = path.stat().st_size
+    return [f"{path.name} has {size / 1e6:.1f} MB, at most {MAX_BYTES / 1e6:.1f}"] if size > MAX_BYTES else []
+
+
+def find_malformed(nb):
+    """Find printed numbers that cannot be compared because of how they are written."""
+    return _complain_of(nb, outputs.find_malformed)
+
+
+def find_coarse(nb):
+    """Find estimates printed with too few digits to be compared."""
+    return _complain_of(nb, outputs.find_coarse)
+
+
+def find_blank(nb):
+    """Find stored pictures that show nothing."""
+    return _complain_of(nb, outputs.find_blank)
+
+
+def _complain_of(nb, check):
+    return [f"{name}: {complaint}" for name, cell in _number(list_code(nb)) for complaint in check(cell.outputs)]
+
+
+def find_evasions(cells):
+    """Find code cells whose outputs would not be compared, without a reason that is written down."""
+    complaints = []
+    for name, cell in _number([cell for cell in cells if cell.source.strip()]):
+        tags = set(cell.metadata.get("tags", []))
+        evasive = sorted(EVASIVE_TAGS & tags) + EVASIVE_COMMENTS.findall(cell.source)
+        complaints += [f"{name}: `{tag}` is not allowed" for tag in evasive]
+        ignored = "nbval-ignore-output" in tags or IGNORING_COMMENTS.search(cell.source)
+        if ignored and not REASON.search(cell.source):
+            complaints.append(f"{name} ignores its output and does not say `# output ignored: <reason>`")
+    return complaints
+
+
+# --- seeds and clocks --------------------------------------------------------------------------------------
+
+
+def find_unseeded(nb, functions=None):
+    """Find calls in a notebook that draw at random without a seed.
+
+    Parameters
+    ----------
+    nb : NotebookNode
+    functions : dict of str to int or None, optional
+        Full names of our own functions that take a seed, with the place of it among their arguments (None: by
+        name only); default: those of the ``bnn`` package.
+
+    Returns
+    -------
+    list of str
+    """
+    functions = list_seeded() if functions is None else functions
+    trees = [(name, _parse(cell.source)) for name, cell in _number(list_code(nb))]
+    names = {}
+    for _, tree in trees:
+        names |= _list_imports(tree)
+    return [
+        f"{name}: `{ast.unparse(call.func)}` draws without a seed"
+        for name, tree in trees
+        for call in ast.walk(tree)
+        if isinstance(call, ast.Call) and _is_unseeded(call, names, functions)
+    ]
+
+
+def list_seeded(package=chapters.BOOK / "bnn"):
+    """List the functions of a package that take a seed: a dict from full name to the place of the argument."""
+    places = {}
+    for path in sorted(package.glob("*.py")):
+        for function in ast.parse(path.read_text(encoding="utf-8")).body:
+            if not isinstance(function, ast.FunctionDef):
+                continue
+            positional = [argument.arg for argument in function.args.posonlyargs + function.args.args]
+            if "seed" in positional + [argument.arg for argument in function.args.kwonlyargs]:
+                place = positional.index("seed") if "seed" in positional else None
+                places[f"{package.name}.{path.stem}.{function.name}"] = place
+    return places
+
+
+def _parse(source):
+    """Parse a cell; IPython's magics become calls."""
+    return ast.parse(TransformerManager().transform_cell(source))
+
+
+def _list_imports(tree):
+    """Map the names that imports bind to the full names of what they stand for."""
+    names = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            bound = [(a.asname, a.name) if a.asname else (a.name.split(".")[0],) * 2 for a in node.names]
+            names |= dict(bound)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {a.asname or a.name: f"{node.module}.{a.name}" for a in node.names}
+    return names
+
+
+def _resolve(function, names):
+    """Full dotted name of what is called, or None where it is a method of a computed object."""
+    parts = []
+    while isinstance(function, ast.Attribute):
+        parts.append(function.attr)
+        function = function.value
+    if not isinstance(function, ast.Name) or function.id not in names:
+        return None
+    return ".".join([names[function.id], *reversed(parts)])
+
+
+def _is_unseeded(call, names, functions):
+    full = _resolve(call.func, names)
+    if full is None:
+        return isinstance(call.func, ast.Attribute) and call.func.attr in METHODS and not _has_seed(call)
+    package, last = full.split(".")[0], full.split(".")[-1]
+    if full.startswith("numpy.random."):
+        return last not in NUMPY_SEEDED_BY_OTHERS and not (last in NUMPY and _has_seed(call, place=0))
+    if package == "random":
+        return not (last == "Random" and _has_seed(call, place=0))
+    if package == "bnn":
+        return full in functions and not _has_seed(call, functions[full])
+    if package in ("pymc", "nutpie"):
+        return last in PYMC and not _has_seed(call)
+    if package == "sklearn":
+        return last in SKLEARN and not _has_seed(call)
+    if package == "scipy":
+        return last in SCIPY and not _has_seed(call)
+    return last in METHODS and not _has_seed(call)
+
+
+def _has_seed(call, place=None):
+    """Whether a call passes a seed, by name or at `place`; whatever `**` passes is trusted."""
+    given = [keyword.value for keyword in call.keywords if keyword.arg in SEED_NAMES]
+    given += call.args[place : place + 1] if place is not None else []
+    passed_on = [keyword for keyword in call.keywords if keyword.arg is None]
+    passed_on += [argument for argument in call.args if isinstance(argument, ast.Starred)]
+    return bool(passed_on) or any(not (isinstance(seed, ast.Constant) and seed.value is None) for seed in given)
+
+
+def find_clocks(nb):
+    """Find code that looks at a clock or at memory: measured numbers come from data files."""
+    complaints = []
+    for name, cell in _number(list_code(nb)):
+        used = {f"%{magic}" for magic in CLOCK_MAGICS.findall(cell.source)}
+        for node in ast.walk(_parse(cell.source)):
+            if isinstance(node, ast.Import):
+                used |= {alias.name for alias in node.names if alias.name.split(".")[0] in CLOCK_MODULES}
+            elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in CLOCK_MODULES:
+                used.add(node.module)
+            elif isinstance(node, ast.Attribute | ast.Name):
+                used |= {getattr(node, "attr", getattr(node, "id", None))} & CLOCK_NAMES
+        complaints += [f"{name} uses `{clock}`: read measured numbers from a data file" for clock in sorted(used)]
+    return complaints

@@ -1,0 +1,552 @@
+"""Compare the stored outputs of a cell with fresh ones.
+
+Every number that a chapter prints is one of four kinds, told apart in the output itself:
+
+===============================  =======================  ====================================================
+written                          kind                     on another machine
+===============================  =======================  ====================================================
+``0.971``                        exact                    equal
+``0.971 ± 0.012``, ``… (n=20)``  estimate                 equal within the errors of both runs
+``~1.004 (below 1.01: yes)``     diagnostic               any figure, the same criterion and the same verdict
+``31 s (measured)``              measured                 equal: it was read from a data file
+===============================  =======================  ====================================================
+
+On the machine that wrote the notebook all of them, and every pixel, are equal: that is the *strict* mode.
+All functions here are pure: they take outputs as nbformat stores them and return lists of complaints.
+"""
+
+import base64
+import html
+import io
+import json
+import math
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cache
+from itertools import zip_longest
+
+import numpy as np
+from PIL import Image
+from scipy import special
+
+RISK = 1e-3  # of a false alarm, in one run of the whole book
+DEFAULT_NU = 30  # degrees of freedom of an error that does not say how many seeds it comes from
+BLANK_SHARE = 0.999  # a picture with this share of one colour shows nothing
+PICTURES = ("image/png", "image/jpeg")
+
+NUMBER = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:[eE][-+−]?\d+)?"
+SIGNED = rf"(?<![\w.])[-+−]?{NUMBER}"
+WORD = r"[^\s\d()±~]{1,12}"
+UNITS = rf"(?: ?{WORD}(?: {WORD}){{0,3}})?"
+TOKEN = re.compile(
+    rf"(?P<measured>{SIGNED}(?: ?± ?{NUMBER})?{UNITS} ?\(measured\))"
+    rf"|~(?P<figure>[-+−]?(?:{NUMBER}|nan|inf))(?P<verdict> ?\([^():\n]+: ?[^():\n]+\))"
+    rf"|(?P<value>{SIGNED}) ?± ?(?P<error>{NUMBER})(?![\d.]*\d)"
+    # PyMC's own words; how many there were is a diagnostic, that there were some is text
+    r"|(?<=There were )(?P<divergences>\d+)(?= divergences)"
+)
+SEEDS = re.compile(rf"(?: ?{WORD})? ?\(n=(\d+)\)")
+LOOSE_DIAGNOSTIC = re.compile(r"~[-+−]?(?:[\d.]*\d|nan\b|inf\b)")
+# a ± after a number, or before one; `mean ± 2 sd` is text
+LOOSE_ESTIMATE = re.compile(
+    rf"(?:{SIGNED}|(?<!\w)(?:nan|inf))[.%]? ?%? ?±[^\n]{{0,12}}|(?<![^\W\d])(?<![^\W\d] )± ?[-+−]?\.?\d[\d.]*"
+)
+INLINE_TAG = re.compile(r"</?(?:b|i|em|strong|span|sup|sub|code|small|abbr)\b[^>]*>", re.IGNORECASE)
+TAG = re.compile(r"<[^>]*>")
+# stand for a token in the text that must be equal
+ESTIMATE_MARK, FIGURE_MARK = "\ue000", "\ue001"
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with a Monte Carlo error, as printed.
+
+    Attributes
+    ----------
+    value, error : float
+        What was printed.
+    value_half, error_half : float
+        Half a unit of the last printed digit of each: what rounding may have moved.
+    nu : int
+        Degrees of freedom of the error.
+    text : str
+        The number as it stands in the output.
+    """
+
+    value: float
+    error: float
+    value_half: float
+    error_half: float
+    nu: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A text taken apart.
+
+    Attributes
+    ----------
+    skeleton : str
+        The text with a mark where an estimate or the figure of a diagnostic stood.
+    estimates : tuple of Estimate
+        In their order.
+    malformed : tuple of str
+        Numbers that look like one of the kinds and are not, each with how to write it.
+    """
+
+    skeleton: str
+    estimates: tuple
+    malformed: tuple
+
+
+# --- reading -----------------------------------------------------------------------------------------------
+
+
+def read_text(text):
+    """Take a text apart into what must be equal and what may move.
+
+    Parameters
+    ----------
+    text : str
+        Plain text; runs of spaces and of rules count as one, because the columns of a table move with
+        the width of its numbers.
+
+    Returns
+    -------
+    Reading
+    """
+    text = _collapse(text)
+    skeleton, estimates, malformed, end = [], [], [], 0
+    for match in TOKEN.finditer(text):
+        between = text[end : match.start()]
+        malformed += _find_loose(between)
+        skeleton.append(between)
+        end = match.end()
+        if match["value"]:
+            seeds = SEEDS.match(text, end)
+            estimates.append(_read_estimate(match, seeds))
+            if seeds and int(seeds[1]) < 2:
+                malformed.append(f"`{match[0]}{seeds[0]}`: a spread needs at least two seeds")
+            skeleton.append(ESTIMATE_MARK)
+        elif match["figure"]:
+            skeleton.append(FIGURE_MARK + match["verdict"])
+        elif match["divergences"]:
+            skeleton.append(FIGURE_MARK)
+        else:
+            skeleton.append(match[0])
+    malformed += _find_loose(text[end:])
+    skeleton.append(text[end:])
+    return Reading("".join(skeleton), tuple(estimates), tuple(malformed))
+
+
+def _collapse(text):
+    text = re.sub(r"[ \t\xa0]+", " ", text)
+    text = re.sub(r"([-=─━])\1{2,}", r"\1\1\1", text)
+    return "\n".join(line.strip() for line in text.splitlines())
+
+
+def _read_estimate(match, seeds):
+    value, value_half = _read_number(match["value"])
+    error, error_half = _read_number(match["error"])
+    nu = max(int(seeds[1]) - 1, 1) if seeds else DEFAULT_NU
+    return Estimate(value, error, value_half, error_half, nu, match[0] + (seeds[0] if seeds else ""))
+
+
+def _read_number(text):
+    """Value of a printed number, and half a unit of its last digit."""
+    number = Decimal(text.replace(",", "").replace("−", "-"))
+    return float(number), 0.5 * 10.0 ** number.as_tuple().exponent
+
+
+def _find_loose(text):
+    """Find what was meant as a diagnostic or an estimate and cannot be read as one."""
+    return [
+        f"`{match[0]}` is a diagnostic without a verdict: write `~1.004 (below 1.01: yes)`"
+        for match in LOOSE_DIAGNOSTIC.finditer(text)
+    ] + [
+        f"`{match[0].strip()}` is not a number with its error: write `0.971 ± 0.012` or `0.971 ± 0.012 (n=20)`, "
+        "and units after it"
+        for match in LOOSE_ESTIMATE.finditer(text)
+    ]
+
+
+def read_html(text):
+    """Turn HTML into the text a reader sees, one line for each block, so that numbers can be read in it.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    str
+        The text; markup inside a line (bold, code) is gone, every other tag is a new line.
+    """
+    return html.unescape(TAG.sub("\n", INLINE_TAG.sub("", text)))
+
+
+def list_texts(output):
+    """List the texts of one output that a reader may read numbers in.
+
+    Parameters
+    ----------
+    output : dict
+        A cell output as nbformat stores it.
+
+    Returns
+    -------
+    list of (str, str)
+        Where the text stands (its mime type, and the path inside JSON), and the text itself.
+    """
+    if output["output_type"] == "stream":
+        return [(output["name"], output["text"])]
+    texts = []
+    for mime, content in output.get("data", {}).items():
+        if mime == "text/html":
+            texts.append((mime, read_html(content)))
+        elif _is_json(mime):
+            leaves = [(where, leaf) for where, leaf in _list_leaves(content) if isinstance(leaf, str)]
+            texts += [(f"{mime} {where}", leaf) for where, leaf in leaves]
+        elif mime.startswith("text/"):
+            texts.append((mime, content))
+    return texts
+
+
+def _is_json(mime):
+    return mime.startswith("application/") and mime.endswith("json")
+
+
+def _list_leaves(content, where=""):
+    """Walk through JSON content, as (path, leaf) pairs; an entry with an id is named by it."""
+    if isinstance(content, dict) and content:
+        for key in sorted(content):
+            yield from _list_leaves(content[key], f"{where}.{key}".lstrip("."))
+    elif isinstance(content, list) and content:
+        for i, entry in enumerate(content):
+            name = entry.get("id", i) if isinstance(entry, dict) else i
+            yield from _list_leaves(entry, f"{where}[{name}]")
+    else:
+        yield where, content
+
+
+def list_estimates(outputs):
+    """List every `value ± error` in some outputs.
+
+    Parameters
+    ----------
+    outputs : iterable of dict
+
+    Returns
+    -------
+    list of Estimate
+    """
+    return [estimate for output in outputs for _, text in list_texts(output) for estimate in read_text(text).estimates]
+
+
+def find_malformed(outputs):
+    """Find numbers that look like an estimate or a diagnostic and cannot be read as one.
+
+    Parameters
+    ----------
+    outputs : iterable of dict
+
+    Returns
+    -------
+    list of str
+        One complaint for each, with how to write it.
+    """
+    readings = [read_text(text) for output in outputs for _, text in list_texts(output)]
+    return [complaint for reading in readings for complaint in reading.malformed]
+
+
+def find_coarse(outputs):
+    """Find estimates printed with so few digits that a move of ten errors could hide in the rounding.
+
+    Parameters
+    ----------
+    outputs : iterable of dict
+
+    Returns
+    -------
+    list of str
+    """
+    return [
+        f"`{e.text}` is printed too coarsely: give the error two digits, and the value as many decimals as the error"
+        for e in list_estimates(outputs)
+        if e.error > 0 and (e.error_half > 0.1001 * e.error or e.value_half > 1.001 * e.error_half)
+    ]
+
+
+# --- numbers -----------------------------------------------------------------------------------------------
+
+
+def set_level(count):
+    """Share the risk of a false alarm out among all estimates of the book.
+
+    Parameters
+    ----------
+    count : int
+        Estimates in the whole book. Each is tested twice: its value, and its error.
+
+    Returns
+    -------
+    float
+        The two-sided level of one test (Bonferroni).
+    """
+    return RISK / (2 * max(count, 1))
+
+
+@cache
+def _t_quantile(level, nu):
+    return -float(special.stdtrit(nu, level / 2))
+
+
+@cache
+def _f_quantile(level, nu_above, nu_below):
+    # the reciprocal of the lower tail, which is exact where 1 - level would round
+    return 1 / float(special.fdtri(nu_below, nu_above, level / 2))
+
+
+def compare_estimates(stored, fresh, level):
+    """Compare two runs of one estimate: their values, then their errors.
+
+    Half a unit of the last printed digit is granted to every number, since rounding may have moved it.
+    An error printed as zero means that the number is exact.
+
+    Parameters
+    ----------
+    stored, fresh : Estimate
+    level : float
+        Two-sided level of each test, from `set_level`.
+
+    Returns
+    -------
+    list of str
+        Empty if they agree.
+    """
+    if stored.error == 0 or fresh.error == 0:
+        same = (stored.value, stored.error) == (fresh.value, fresh.error)
+        return [] if same else [f"{_contrast(stored, fresh)}: an error of zero means exact, and it is not equal"]
+    complaints = []
+    moved = max(abs(stored.value - fresh.value) - stored.value_half - fresh.value_half, 0.0)
+    combined = math.hypot(stored.error + stored.error_half, fresh.error + fresh.error_half)
+    # a hair of slack, for 0.3 - 0.2 is not 0.1
+    if moved > _t_quantile(level, stored.nu + fresh.nu) * combined * (1 + 1e-9):
+        complaints.append(f"{_contrast(stored, fresh)}: the value {describe_move(stored, fresh)}")
+    above, below = sorted([stored, fresh], key=lambda estimate: estimate.error, reverse=True)
+    ratio = max(above.error - above.error_half, 0.0) / (below.error + below.error_half)
+    if ratio**2 > _f_quantile(level, above.nu, below.nu) * (1 + 1e-9):
+        complaints.append(f"{_contrast(stored, fresh)}: one error is {above.error / below.error:.2g} times the other")
+    return complaints
+
+
+def _contrast(stored, fresh):
+    return f"stored `{stored.text}`, came `{fresh.text}`"
+
+
+def describe_move(stored, fresh):
+    """Say by how many combined errors an estimate moved between two runs, as a str."""
+    combined = math.hypot(stored.error, fresh.error)
+    if combined == 0:
+        return f"moved by {abs(stored.value - fresh.value):.3g}, with an error of zero"
+    return f"moved by {abs(stored.value - fresh.value) / combined:.2g} combined errors"
+
+
+# --- texts -------------------------------------------------------------------------------------------------
+
+
+def compare_text(stored, fresh, level, strict=False):
+    """Compare two texts, number by number.
+
+    Parameters
+    ----------
+    stored, fresh : str
+    level : float
+        Two-sided level of each test, from `set_level`.
+    strict : bool
+        Whether every character must be equal.
+
+    Returns
+    -------
+    list of str
+        Empty if they agree.
+    """
+    before, now = read_text(stored), read_text(fresh)
+    complaints = list(dict.fromkeys(before.malformed + now.malformed))
+    if strict and stored != fresh:
+        complaints.append(_describe_text(stored, fresh))
+        if before.skeleton == now.skeleton:
+            moves = zip(before.estimates, now.estimates, strict=True)
+            complaints += [f"{_contrast(a, b)}: the value {describe_move(a, b)}" for a, b in moves if a.text != b.text]
+    elif before.skeleton != now.skeleton:
+        complaints.append(_describe_text(_collapse(stored), _collapse(fresh), by=lambda line: read_text(line).skeleton))
+    elif not strict:
+        for a, b in zip(before.estimates, now.estimates, strict=True):
+            complaints += compare_estimates(a, b, level)
+    return complaints
+
+
+def _describe_text(stored, fresh, by=str):
+    """Show the first line that differs, as seen through `by`."""
+    for number, (a, b) in enumerate(zip_longest(stored.splitlines(), fresh.splitlines()), 1):
+        if a is None or b is None or by(a) != by(b):
+            return f"line {number} differs:\n    stored: {_show_line(a)}\n    came:   {_show_line(b)}"
+    return f"differs in line breaks: stored {len(stored)} characters, came {len(fresh)}"
+
+
+def _show_line(line):
+    return "(nothing)" if line is None else line
+
+
+def compare_html(stored, fresh, level, strict=False):
+    """Compare two pieces of HTML: their tags letter by letter, their text as `compare_text` does."""
+    if strict:
+        return compare_text(stored, fresh, level, strict=True) if stored != fresh else []
+    complaints = compare_text(read_html(stored), read_html(fresh), level)
+    if not complaints and TAG.findall(stored) != TAG.findall(fresh):
+        complaints = [_describe_text("\n".join(TAG.findall(stored)), "\n".join(TAG.findall(fresh)))]
+    return complaints
+
+
+def compare_json(stored, fresh, level, strict=False):
+    """Compare two JSON contents, such as the claims of a chapter: texts as `compare_text` does, the rest equal."""
+    before, now = list(_list_leaves(stored)), list(_list_leaves(fresh))
+    if [where for where, _ in before] != [where for where, _ in now]:
+        return [_describe_text(*("\n".join(f"{where}: {leaf}" for where, leaf in leaves) for leaves in (before, now)))]
+    complaints = []
+    for (where, a), (_, b) in zip(before, now, strict=True):
+        if isinstance(a, str) and isinstance(b, str):
+            complaints += [f"{where}: {complaint}" for complaint in compare_text(a, b, level, strict)]
+        # True == 1, but a verdict is not a number
+        elif json.dumps(a) != json.dumps(b):
+            complaints.append(f"{where}: stored `{a}`, came `{b}`")
+    return complaints
+
+
+# --- pictures ----------------------------------------------------------------------------------------------
+
+
+def read_picture(content):
+    """Decode a picture.
+
+    Parameters
+    ----------
+    content : str
+        The file in base64, as notebooks store it.
+
+    Returns
+    -------
+    array of uint8, shape (height, width, 4)
+        Red, green, blue and opacity.
+    """
+    return np.asarray(Image.open(io.BytesIO(base64.b64decode(content))).convert("RGBA"))
+
+
+def is_blank(pixels):
+    """Tell whether (almost) all of a picture, shape (height, width, 4), has one colour."""
+    # the colour of a pixel that cannot be seen does not count
+    seen = np.where(pixels[..., 3:] == 0, 0, pixels).astype(np.uint8)
+    codes = np.ascontiguousarray(seen).view(np.uint32).ravel()
+    return np.unique(codes, return_counts=True)[1].max() >= BLANK_SHARE * codes.size
+
+
+def compare_pictures(stored, fresh, strict=False):
+    """Compare two pictures: pixel by pixel if `strict`, else their size, and that they show something.
+
+    Parameters
+    ----------
+    stored, fresh : str
+        The files in base64.
+    strict : bool
+
+    Returns
+    -------
+    list of str
+        Empty if they agree.
+    """
+    before, now = read_picture(stored), read_picture(fresh)
+    if before.shape != now.shape:
+        sizes = [f"{width} x {height}" for height, width, _ in (before.shape, now.shape)]
+        return [f"the picture has another size: stored {sizes[0]} pixels, came {sizes[1]}"]
+    complaints = [f"the {which} picture is blank" for which, p in (("stored", before), ("fresh", now)) if is_blank(p)]
+    differs = (before != now).any(axis=-1)
+    if strict and differs.any():
+        most = int(np.abs(before.astype(int) - now.astype(int)).max())
+        complaints.append(f"the picture differs in {differs.mean():.2%} of its pixels, by up to {most} of 255")
+    return complaints
+
+
+def find_blank(outputs):
+    """Find the pictures among some outputs that show nothing, as a list of complaints."""
+    return [
+        f"output {i}: the picture is blank"
+        for i, output in enumerate(outputs, 1)
+        for mime in PICTURES
+        if mime in output.get("data", {}) and is_blank(read_picture(output["data"][mime]))
+    ]
+
+
+# --- cells -------------------------------------------------------------------------------------------------
+
+
+def compare_outputs(stored, fresh, level, strict=False):
+    """Compare all outputs of one cell.
+
+    Parameters
+    ----------
+    stored, fresh : list of dict
+        Outputs as nbformat stores them, consecutive streams joined.
+    level : float
+        Two-sided level of each test, from `set_level`.
+    strict : bool
+        Whether everything must be equal, as on the machine that wrote the notebook.
+
+    Returns
+    -------
+    list of str
+        Complaints, each saying which output it is about; empty if all agree.
+    """
+    kinds = [describe_kind(output) for output in stored], [describe_kind(output) for output in fresh]
+    if kinds[0] != kinds[1]:
+        return [f"other outputs:\n    stored: {_list_kinds(kinds[0])}\n    came:   {_list_kinds(kinds[1])}"]
+    return [
+        f"output {i} ({where}): {complaint}"
+        for i, (a, b) in enumerate(zip(stored, fresh, strict=True), 1)
+        for where, complaint in _compare_output(a, b, level, strict)
+    ]
+
+
+def describe_kind(output):
+    """Say what kind of output it is: its type, and the stream or the mime types, as a str."""
+    return f"{output['output_type']} {output.get('name', '')}{', '.join(sorted(output.get('data', {})))}".strip()
+
+
+def _list_kinds(kinds):
+    return "; ".join(kinds) or "(none)"
+
+
+def _compare_output(stored, fresh, level, strict):
+    """Compare two outputs of one kind, as (mime type, complaint) pairs."""
+    if stored["output_type"] == "stream":
+        return [(stored["name"], c) for c in compare_text(stored["text"], fresh["text"], level, strict)]
+    found = []
+    for mime, content in stored.get("data", {}).items():
+        complaints = _compare_content(mime, content, fresh["data"][mime], level, strict)
+        found += [(mime, complaint) for complaint in complaints]
+    if dict(stored.get("metadata", {})) != dict(fresh.get("metadata", {})):
+        found.append(("metadata", f"stored `{stored['metadata']}`, came `{fresh['metadata']}`"))
+    return found
+
+
+def _compare_content(mime, stored, fresh, level, strict):
+    if mime in PICTURES:
+        return compare_pictures(stored, fresh, strict)
+    if mime == "text/html":
+        return compare_html(stored, fresh, level, strict)
+    if _is_json(mime):
+        return compare_json(stored, fresh, level, strict)
+    if mime.startswith("text/"):
+        return compare_text(stored, fresh, level, strict)
+    return [] if stored == fresh else [_describe_text(str(stored), str(fresh))]

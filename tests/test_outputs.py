@@ -1,0 +1,689 @@
+"""Proves that the net catches what it should, and lets through what it should."""
+
+import base64
+import io
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import chapters
+import checks
+import jupytext
+import nbformat
+import numpy as np
+import outputs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from nbformat.v4 import new_code_cell, new_notebook, new_output
+from PIL import Image, ImageDraw
+
+ROOT = Path(__file__).resolve().parents[1]
+LEVEL = outputs.set_level(1000)  # a book with a thousand estimates
+
+CHAPTER = """---
+jupytext:
+  text_representation:
+    extension: .md
+    format_name: myst
+kernelspec:
+  display_name: Python 3
+  language: python
+  name: python3
+---
+
+# A chapter
+
+```{code-cell} ipython3
+print("accuracy 0.971 ± 0.012 (n=20)")
+```
+
+```{code-cell} ipython3
+print("rows 1000")
+```
+
+```{code-cell} ipython3
+print("R-hat ~1.004 (below 1.01: yes)")
+```
+
+```{code-cell} ipython3
+from IPython.display import display
+
+claim = {"id": "moons", "claim": "It learns", "value": "0.971 ± 0.012", "criterion": "above 0.9", "holds": True}
+display({"application/vnd.bnn.claims+json": [claim], "text/plain": "1 claim"}, raw=True)
+```
+
+```{code-cell} ipython3
+print("The loss falls.")
+```
+
+```{code-cell} ipython3
+display("first")
+display("second")
+```
+
+```{code-cell} ipython3
+---
+mystnb:
+  image:
+    alt: A line that rises from 1 to 3.
+  figure:
+    caption: A line.
+    name: fig-line
+---
+import matplotlib.pyplot as plt
+
+plt.plot([1, 2, 3])
+plt.show()
+```
+
+```{code-cell} ipython3
+print("the end")
+```
+"""
+NUMBER, EXACT, DIAGNOSTIC, CLAIM, SENTENCE, TWO, FIGURE, END = range(8)
+
+
+# --- through nbval -----------------------------------------------------------------------------------------
+
+
+def print_instead(cell, text):
+    cell.outputs[0].text = text + "\n"
+
+
+def change_claim(cell, **changes):
+    cell.outputs[0].data["application/vnd.bnn.claims+json"][0].update(changes)
+
+
+def remove_output(cell):
+    del cell.outputs[1]
+
+
+def forget_execution(cell):
+    cell.execution_count, cell.outputs = None, []
+
+
+def skip_validation(cell):
+    cell.metadata["tags"] = ["nbval-skip"]
+
+
+def paint(cell, draw):
+    """Replace the picture of a cell by what `draw` returns for it."""
+    data = cell.outputs[0].data
+    file = io.BytesIO()
+    draw(Image.open(io.BytesIO(base64.b64decode(data["image/png"])))).save(file, "png")
+    data["image/png"] = base64.b64encode(file.getvalue()).decode()
+
+
+def put_red_rectangle(image):
+    ImageDraw.Draw(image).rectangle([100, 100, 140, 140], fill="red")
+    return image
+
+
+def blank(image):
+    return Image.new("RGBA", image.size, "white")
+
+
+def halve(image):
+    return image.resize((image.width // 2, image.height // 2))
+
+
+# per notebook, what is done to the stored side of which cell, and what nbval must say of it (None: nothing)
+HERE = {
+    NUMBER: (lambda c: print_instead(c, "accuracy 0.983 ± 0.012 (n=20)"), "0.71 combined errors"),
+    EXACT: (lambda c: print_instead(c, "rows 1001"), "stored: rows 1001"),
+    DIAGNOSTIC: (lambda c: print_instead(c, "R-hat ~1.005 (below 1.01: yes)"), "stored: R-hat ~1.005"),
+    CLAIM: (lambda c: change_claim(c, holds=False), "[moons].holds: stored `False`, came `True`"),
+    SENTENCE: (lambda c: print_instead(c, "The loss rises."), "stored: The loss rises."),
+    TWO: (remove_output, "other outputs"),
+    FIGURE: (lambda c: paint(c, put_red_rectangle), "the picture differs in"),
+    END: (forget_execution, "never executed"),
+}
+ELSEWHERE = {
+    NUMBER: (lambda c: print_instead(c, "accuracy 0.851 ± 0.012 (n=20)"), "7.1 combined errors"),
+    EXACT: (lambda c: print_instead(c, "rows 1001"), "stored: rows 1001"),
+    DIAGNOSTIC: (lambda c: print_instead(c, "R-hat ~1.004 (below 1.01: no)"), "(below 1.01: no)"),
+    CLAIM: (lambda c: change_claim(c, holds=False), "[moons].holds: stored `False`, came `True`"),
+    SENTENCE: (lambda c: print_instead(c, "The loss rises."), "stored: The loss rises."),
+    TWO: (remove_output, "other outputs"),
+    FIGURE: (lambda c: paint(c, blank), "the stored picture is blank"),
+    END: (skip_validation, "`nbval-skip` is not allowed"),
+}
+ELSEWHERE_TOO = {
+    NUMBER: (lambda c: print_instead(c, "accuracy 0.983 ± 0.011 (n=20)"), None),  # one error
+    DIAGNOSTIC: (lambda c: print_instead(c, "R-hat ~1.006 (below 1.01: yes)"), None),
+    CLAIM: (lambda c: change_claim(c, value="0.960 ± 0.013"), None),
+    SENTENCE: (lambda c: print_instead(c, "R-hat ~1.004"), "write `~1.004 (below 1.01: yes)`"),
+    TWO: (lambda c: c.outputs.reverse(), "stored: 'second'"),
+    FIGURE: (lambda c: paint(c, halve), "another size"),
+}
+ELSEWHERE_PASSING = {FIGURE: (lambda c: paint(c, put_red_rectangle), None)}  # only its size is compared there
+TAMPERED = {
+    "untouched": {},
+    "here": HERE,
+    "elsewhere": ELSEWHERE,
+    "elsewhere_too": ELSEWHERE_TOO,
+    "elsewhere_passing": ELSEWHERE_PASSING,
+}
+
+
+@pytest.fixture(scope="module")
+def chapter(tmp_path_factory):
+    """The ipynb of a chapter, executed."""
+    md = tmp_path_factory.mktemp("book") / "chapter.md"
+    md.write_text(CHAPTER, encoding="utf-8")
+    return chapters.execute(md)
+
+
+@pytest.fixture
+def nb(chapter):
+    """A fresh copy of the executed chapter, to be tampered with."""
+    return nbformat.read(chapter, as_version=4)
+
+
+@pytest.fixture(scope="module")
+def verdicts(chapter, tmp_path_factory):
+    """What nbval says of every tampered copy: a dict from (notebook, cell) to its complaint, or None."""
+    folder = tmp_path_factory.mktemp("tampered")
+    for name, tampering in TAMPERED.items():
+        nb = nbformat.read(chapter, as_version=4)
+        if name.startswith("elsewhere"):
+            nb.metadata.bnn.machine.processor = "another"
+        code = checks.list_code(nb)
+        for number, (tamper, _) in tampering.items():
+            tamper(code[number])
+        nbformat.write(nb, folder / f"{name}.ipynb")
+    return run_nbval(folder)
+
+
+def run_nbval(folder):
+    """Run nbval over a folder, as the book's own configuration has it."""
+    report = folder / "report.xml"
+    command = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(folder)]
+    command += ["-p", "no:cacheprovider", "--nbval", "--color=no", f"--junitxml={report}", str(folder)]
+    # what surrounds this run of pytest is not for that one
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
+    run = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True)
+    assert report.exists(), run.stdout + run.stderr
+    found = {}
+    for case in ET.parse(report).iter("testcase"):
+        failure = case.find("failure")
+        name = Path(case.get("classname")).name.removesuffix(".ipynb")
+        found[name, int(case.get("name").removeprefix("Cell "))] = None if failure is None else failure.text
+    return found
+
+
+@pytest.mark.parametrize("cell", range(8))
+def test_an_untouched_notebook_passes(verdicts, cell):
+    assert verdicts["untouched", cell] is None
+
+
+@pytest.mark.parametrize(("name", "cell"), [(name, cell) for name, tampering in TAMPERED.items() for cell in tampering])
+def test_nbval_says_what_was_tampered_with(verdicts, name, cell):
+    expected = TAMPERED[name][cell][1]
+    if expected is None:
+        assert verdicts[name, cell] is None
+    else:
+        assert expected in (verdicts[name, cell] or "")
+
+
+def test_only_the_tampered_cells_fail(verdicts):
+    failed = {key for key, complaint in verdicts.items() if complaint is not None}
+    assert failed == {(n, c) for n, tampering in TAMPERED.items() for c, (_, say) in tampering.items() if say}
+
+
+# --- executing ---------------------------------------------------------------------------------------------
+
+
+def test_a_second_execution_writes_the_same_bytes(chapter):
+    before = chapter.read_bytes()
+    chapters.execute(chapter.with_suffix(".md"))
+    assert chapter.read_bytes() == before
+
+
+def test_a_failing_cell_leaves_the_notebook_and_is_named(tmp_path, capsys):
+    md = tmp_path / "broken.md"
+    md.write_text(CHAPTER.replace('print("rows 1000")', "1 / 0"), encoding="utf-8")
+    md.with_suffix(".ipynb").write_text("the old one")
+    assert chapters.main(["broken"], book=tmp_path) == 1
+    assert md.with_suffix(".ipynb").read_text() == "the old one"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["broken.ipynb", "broken.md"]
+    said = capsys.readouterr().err
+    assert "code cell 2" in said
+    assert "ZeroDivisionError" in said
+
+
+def test_an_unknown_chapter_is_refused(tmp_path, capsys):
+    assert chapters.main(["nowhere"], book=tmp_path) == 2
+    assert "No chapter nowhere" in capsys.readouterr().err
+
+
+def test_a_page_without_a_kernel_is_no_chapter(tmp_path):
+    (tmp_path / "index.md").write_text("# Index\n")
+    (tmp_path / "chapter.md").write_text(CHAPTER)
+    assert [path.name for path in chapters.find_chapters(tmp_path)] == ["chapter.md"]
+
+
+def test_printed_chunks_are_joined_within_displays():
+    def stream(name, text):
+        return new_output("stream", name=name, text=text)
+
+    chunks = [stream("stdout", "a"), stream("stderr", "x"), stream("stdout", "b"), new_output("display_data")]
+    joined = chapters.join_streams([*chunks, stream("stdout", "c")])
+    assert [(o.output_type, o.get("text")) for o in joined] == [
+        ("stream", "ab"),
+        ("stream", "x"),
+        ("display_data", None),
+        ("stream", "c"),
+    ]
+    assert chunks[0].text == "a"
+
+
+# --- checks of the stored side -----------------------------------------------------------------------------
+
+CHECKS = [
+    checks.find_unexecuted,
+    checks.find_stale,
+    checks.find_long,
+    checks.find_undescribed,
+    checks.find_blank,
+    checks.find_errors,
+    checks.find_stderr,
+    checks.find_unseeded,
+    checks.find_clocks,
+    checks.find_malformed,
+    checks.find_coarse,
+]
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_a_good_chapter_passes_every_check(nb, check):
+    assert check(nb) == []
+
+
+def test_a_good_pair_is_in_step(nb):
+    assert checks.find_differences(nb, jupytext.reads(CHAPTER, fmt="md:myst")) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("# A chapter", "# Another"), ("rows 1000", "rows 2000"), ("A line.", "A dot.")]
+)
+def test_a_pair_out_of_step_is_caught(nb, before, after):
+    assert checks.find_differences(nb, jupytext.reads(CHAPTER.replace(before, after), fmt="md:myst"))
+
+
+def test_code_edited_and_not_run_is_caught(nb):
+    checks.list_code(nb)[EXACT].source = 'print("rows 1000 ")'
+    assert checks.find_stale(nb)
+
+
+def test_a_cell_that_was_not_executed_is_caught(nb):
+    forget_execution(checks.list_code(nb)[EXACT])
+    assert checks.find_unexecuted(nb)
+
+
+def test_cells_executed_out_of_order_are_caught(nb):
+    code = checks.list_code(nb)
+    code[0].execution_count, code[1].execution_count = 2, 1
+    assert checks.find_unexecuted(nb)
+
+
+def test_a_cell_of_26_lines_is_caught(nb):
+    checks.list_code(nb)[EXACT].source = "x = 1\n" * 25 + "x"
+    assert checks.find_long(nb)
+
+
+@pytest.mark.parametrize(("part", "key"), [("image", "alt"), ("figure", "caption"), ("figure", "name")])
+def test_an_undescribed_picture_is_caught(nb, part, key):
+    del checks.list_code(nb)[FIGURE].metadata.mystnb[part][key]
+    assert checks.find_undescribed(nb)
+
+
+def test_a_stored_blank_picture_is_caught(nb):
+    paint(checks.list_code(nb)[FIGURE], blank)
+    assert checks.find_blank(nb)
+
+
+def test_a_stored_error_is_caught(nb):
+    checks.list_code(nb)[EXACT].outputs = [new_output("error", ename="ValueError", evalue="no", traceback=[])]
+    assert checks.find_errors(nb)
+
+
+@pytest.mark.parametrize(("text", "caught"), [("FutureWarning: x", True), ("There were 3 divergences", False)])
+def test_stderr_is_for_divergences_only(nb, text, caught):
+    checks.list_code(nb)[EXACT].outputs = [new_output("stream", name="stderr", text=text)]
+    assert bool(checks.find_stderr(nb)) == caught
+
+
+def test_a_large_notebook_is_caught(tmp_path):
+    path = tmp_path / "large.ipynb"
+    path.write_bytes(b"x" * 1_500_001)
+    assert checks.find_oversize(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "caught"),
+    [("0.97 ± 0.01", True), ("0.970 ± 0.012", False), ("0.97 ± 0.012", True), ("97 ± 0", False), ("9.1 ± 0.7", False)],
+)
+def test_an_error_with_too_few_digits_is_caught(text, caught):
+    assert bool(outputs.find_coarse([new_output("stream", text=text)])) == caught
+
+
+@pytest.mark.parametrize(
+    ("tags", "comment", "caught"),
+    [
+        (["nbval-ignore-output"], "", True),
+        (["nbval-ignore-output"], "# output ignored:", True),
+        (["nbval-ignore-output"], "# output ignored: lists the versions installed here", False),
+        ([], "# NBVAL_IGNORE_OUTPUT", True),
+        ([], "# NBVAL_SKIP", True),
+        (["raises-exception"], "", True),
+        (["hide-input"], "# a comment", False),
+    ],
+)
+def test_an_output_is_ignored_only_with_a_reason(tags, comment, caught):
+    cell = new_code_cell(f"{comment}\nx = 1", metadata={"tags": tags})
+    assert bool(checks.find_evasions([cell])) == caught
+
+
+# a line, and whether it draws without a seed
+DRAWS = """
+np.random.normal()                                      yes
+np.random.seed(1)                                       yes
+np.random.default_rng()                                 yes
+np.random.default_rng(None)                             yes
+np.random.default_rng(1)                                no
+np.random.Generator(np.random.PCG64(1))                 no
+np.random.RandomState(31)                               no
+rng.normal()                                            no
+random.random()                                         yes
+pm.sample(100)                                          yes
+pm.sample(100, random_seed=None)                        yes
+pm.sample(100, random_seed=seed)                        no
+pm.sample(100, **options)                               no
+pm.fit(100, method="advi")                              yes
+pm.fit(100, method="advi", random_seed=1)               no
+pm.ADVI()                                               yes
+pm.sample_prior_predictive()                            yes
+pm.sample_posterior_predictive(trace)                   yes
+pm.sample_posterior_predictive(trace, random_seed=1)    no
+pm.draw(x)                                              yes
+pm.Minibatch(x, batch_size=50)                          no
+approx.sample(100)                                      yes
+approx.sample(draws=100)                                yes
+approx.sample(100, random_seed=1)                       no
+make_moons(100)                                         yes
+make_moons(100, random_state=1)                         no
+train_test_split(x)                                     yes
+RandomForestClassifier()                                yes
+MLPClassifier(random_state=1)                           no
+LogisticRegression()                                    no
+own.draw_tasks(18)                                      yes
+own.draw_tasks(18, 3)                                   no
+own.draw_tasks(18, seed=3)                              no
+plot_draws(18)                                          yes
+plot_draws(18, seed=3)                                  no
+own.scale(x)                                            no
+"""
+IMPORTS = """import random
+import numpy as np
+import pymc as pm
+from sklearn.datasets import make_moons
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import train_test_split
+from sklearn.neural_network import MLPClassifier
+from bnn import data as own
+from bnn.plots import plot_draws"""
+
+
+@pytest.mark.parametrize(("line", "caught"), [line.rsplit(maxsplit=1) for line in DRAWS.strip().splitlines()])
+def test_an_unseeded_draw_is_caught(line, caught):
+    functions = {"bnn.data.draw_tasks": 1, "bnn.plots.plot_draws": None}
+    nb = new_notebook(cells=[new_code_cell(IMPORTS), new_code_cell(line)])
+    assert bool(checks.find_unseeded(nb, functions)) == (caught == "yes")
+
+
+def test_functions_that_take_a_seed_are_found(tmp_path):
+    (tmp_path / "data.py").write_text("def draw(n, seed): ...\ndef plot(n, *, seed=1): ...\ndef scale(x): ...\n")
+    assert checks.list_seeded(tmp_path) == {f"{tmp_path.name}.data.draw": 1, f"{tmp_path.name}.data.plot": None}
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["import time", "from time import sleep", "%time x = 1", "%%timeit\nx = 1", "t.perf_counter()", "import psutil"],
+)
+def test_a_clock_is_caught(source):
+    assert checks.find_clocks(new_notebook(cells=[new_code_cell(source)]))
+
+
+def test_the_word_time_is_no_clock():
+    assert checks.find_clocks(new_notebook(cells=[new_code_cell("time = 3\nprint('%time')")])) == []
+
+
+# --- the grammar of numbers --------------------------------------------------------------------------------
+
+
+def agree(stored, fresh, strict=False, compare=outputs.compare_text):
+    return compare(stored, fresh, LEVEL, strict) == []
+
+
+@pytest.mark.parametrize(
+    ("stored", "fresh"),
+    [
+        ("0.971 ± 0.012", "0.983 ± 0.013"),
+        ("97.10 ± 0.25 % of 1000", "97.30 ± 0.24 % of 1000"),
+        ("-0.301 ± 0.022 (n=20)", "−0.322 ± 0.021 (n=20)"),
+        ("1,012 ± 15 steps", "995 ± 14 steps"),
+        ("1.23e-04 ± 2.1e-06", "1.25e-04 ± 2.2e-06"),
+        ("|   0.971 ± 0.012 |", "| 0.983 ± 0.013 |"),
+        ("~1.004 (below 1.01: yes)", "~1.007 (below 1.01: yes)"),
+        ("~812 (above 400: yes)", "~1,022 (above 400: yes)"),
+        ("There were 12 divergences after tuning.", "There were 9 divergences after tuning."),
+        ("31 s (measured)", "31 s (measured)"),
+        ("mean ± 2 sd", "mean ± 2 sd"),
+    ],
+)
+def test_what_may_move_may_move_elsewhere(stored, fresh):
+    assert agree(stored, fresh)
+    assert agree(stored, fresh, strict=True) == (stored == fresh)
+
+
+@pytest.mark.parametrize(
+    ("stored", "fresh"),
+    [
+        ("rows 1000", "rows 1001"),
+        ("0.9710", "0.9711"),
+        ("0.971 ± 0.012", "0.851 ± 0.012"),
+        ("0.971 ± 0.012", "-0.971 ± 0.012"),
+        ("0.971 ± 0.012", "0.971 ± 0.120"),
+        ("0.971 ± 0.012 (n=20)", "0.971 ± 0.012 (n=19)"),
+        ("0.971 ± 0.012 nats", "0.971 ± 0.012 bits"),
+        ("0.971 ± 0.012", "0.971"),
+        ("0.500 ± 0.000", "0.501 ± 0.000"),
+        ("0.500 ± 0.000", "0.500 ± 0.001"),
+        ("1.23e-04 ± 2.1e-06", "1.23e-03 ± 2.1e-06"),
+        ("~1.004 (below 1.01: yes)", "~1.004 (below 1.01: no)"),
+        ("~1.004 (below 1.01: yes)", "~1.004 (below 1.05: yes)"),
+        ("31 s (measured)", "32 s (measured)"),
+        ("31 ± 2 s (measured)", "32 ± 2 s (measured)"),
+        ("0.5 ± 0.1", "0.5 ± 0.1\nmore"),
+        ("There were 12 divergences", "There were no divergences"),
+    ],
+)
+def test_what_must_not_move_is_caught_everywhere(stored, fresh):
+    assert not agree(stored, fresh)
+    assert not agree(stored, fresh, strict=True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "R-hat ~1.004",
+        "R-hat ~1.004 (good)",
+        "~nan",
+        "0.5 ± nan",
+        "nan ± 0.1",
+        "94.6 % ± 0.3 %",
+        "0.5 ± 0.1 (n=1)",
+        "± 0.1",
+    ],
+)
+def test_a_malformed_number_says_how_to_write_it(text):
+    complaints = outputs.compare_text(text, text, LEVEL)
+    assert len(complaints) == 1
+    assert "write" in complaints[0] or "two seeds" in complaints[0]
+
+
+def test_a_complaint_says_by_how_many_errors_it_moved():
+    complaint = outputs.compare_text("0.500 ± 0.010", "0.641 ± 0.010", LEVEL)[0]
+    assert "stored `0.500 ± 0.010`, came `0.641 ± 0.010`" in complaint
+    assert "10 combined errors" in complaint
+
+
+@pytest.mark.parametrize(
+    ("stored", "fresh", "same"),
+    [
+        ("<td>0.971 ± 0.012</td>", "<td>0.983 ± 0.013</td>", True),
+        ("<td><b>0.971</b> &plusmn; 0.012</td>", "<td><b>0.983</b> &plusmn; 0.013</td>", True),
+        ("<td>0.971 ± 0.012</td>", "<td>0.851 ± 0.012</td>", False),
+        ("<td>1000</td>", "<td>1001</td>", False),
+        ("<td>1000</td>", "<th>1000</th>", False),
+        ('<td colspan="2">1</td>', '<td colspan="3">1</td>', False),
+    ],
+)
+def test_html_is_compared_by_its_numbers_and_its_tags(stored, fresh, same):
+    assert agree(stored, fresh, compare=outputs.compare_html) == same
+
+
+@pytest.mark.parametrize(
+    ("changes", "same"),
+    [
+        ({}, True),
+        ({"value": "0.60 ± 0.10"}, True),
+        ({"value": "9.50 ± 0.10"}, False),
+        ({"holds": False}, False),
+        ({"holds": 1}, False),
+        ({"claim": "It fails"}, False),
+        ({"id": "b"}, False),
+        ({"new": None}, False),
+    ],
+)
+def test_a_claim_is_compared_entry_by_entry(changes, same):
+    claim = {"id": "a", "claim": "It learns", "value": "0.50 ± 0.10", "criterion": "above 0", "holds": True}
+    assert agree([claim], [claim | changes], compare=outputs.compare_json) == same
+
+
+def test_a_missing_claim_is_caught():
+    assert not agree([{"id": "a"}, {"id": "b"}], [{"id": "a"}], compare=outputs.compare_json)
+
+
+def test_metadata_of_an_output_are_compared():
+    picture = new_output("display_data", data={"text/plain": "x"}, metadata={"width": 3})
+    assert outputs.compare_outputs([picture], [picture | {"metadata": {}}], LEVEL)
+
+
+# --- the errors of both runs -------------------------------------------------------------------------------
+
+VALUES = st.decimals(-10_000, 10_000, places=3, allow_nan=False).map(str)
+ERRORS = st.decimals(0, 1000, places=3, allow_nan=False).map(str)
+ESTIMATES = st.builds("{} ± {}{}".format, VALUES, ERRORS, st.sampled_from(["", " (n=2)", " (n=20)"]))
+
+
+@given(ESTIMATES, ESTIMATES)
+def test_the_comparison_is_symmetric(a, b):
+    assert agree(a, b) == agree(b, a)
+
+
+@given(ESTIMATES)
+def test_an_estimate_agrees_with_itself(a):
+    assert agree(a, a)
+
+
+@given(st.text())
+def test_any_well_formed_text_agrees_with_itself(text):
+    assert agree(text, text) == (not outputs.read_text(text).malformed)
+
+
+@given(st.text(alphabet="0123456789.,±~()-n=: yes\n", max_size=60))
+def test_texts_of_digits_and_marks_can_be_read(text):
+    assert agree(text, text) == (not outputs.read_text(text).malformed)
+
+
+@given(st.integers(0, 10**9), st.integers(0, 8))
+def test_an_exact_number_moved_by_one_digit_is_caught(number, place):
+    digits = list(f"{number:09d}")
+    digits[place] = str((int(digits[place]) + 1) % 10)
+    assert not agree(f"rows {number:09d}", f"rows {''.join(digits)}")
+
+
+@given(st.floats(-5, 5), st.floats(0.05, 0.5), st.integers(1, 4))
+def test_rounding_alone_raises_no_alarm(value, error, digits):
+    fine, coarse = f"{value:.6f} ± {error:.6f}", f"{value:.{digits}f} ± {max(error, 0.1):.{digits}f}"
+    exact = f"{value:.6f} ± {max(error, 0.1):.6f}"
+    assert agree(exact, coarse)
+    assert agree(fine, fine)
+
+
+def print_runs(rng, runs, count, seeds):
+    """Print `count` estimates of zero for each run: values with error 1, which `seeds` seeds (None: 31) estimate."""
+    nu = (seeds or 31) - 1
+    values = rng.normal(0.0, 1.0, (runs, count))
+    errors = np.sqrt(rng.chisquare(nu, (runs, count)) / nu)
+    suffix = f" (n={seeds})" if seeds else ""
+    return [
+        "\n".join(f"{value:.2f} ± {error:.2f}{suffix}" for value, error in zip(*run, strict=True))
+        for run in zip(values, errors, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("seeds", [None, 20])
+def test_false_alarms_are_as_rare_as_promised(seeds):
+    rng = np.random.default_rng(20)
+    level = outputs.set_level(100)
+    stored, fresh = (print_runs(rng, 1000, 100, seeds) for _ in range(2))
+    alarms = sum(outputs.compare_text(a, b, level) != [] for a, b in zip(stored, fresh, strict=True))
+    assert alarms <= 4  # one expected at most, and five or more would be a chance of 0.4 %
+
+
+@pytest.mark.parametrize("seeds", ["", " (n=20)"])
+@given(error=st.integers(10, 99), up=st.sampled_from([-1, 1]))
+def test_a_move_of_ten_errors_is_caught(seeds, error, up):
+    assert not agree(f"500 ± {error}{seeds}", f"{500 + up * 10 * error} ± {error}{seeds}")
+
+
+@pytest.mark.parametrize("seeds", ["", " (n=20)"])
+@given(error=st.integers(10, 99), up=st.sampled_from([-1, 1]))
+def test_a_move_of_one_error_passes(seeds, error, up):
+    assert agree(f"500 ± {error}{seeds}", f"{500 + up * error} ± {error}{seeds}")
+
+
+# --- pictures ----------------------------------------------------------------------------------------------
+
+
+def encode(array):
+    file = io.BytesIO()
+    Image.fromarray(array.astype(np.uint8)).save(file, "png")
+    return base64.b64encode(file.getvalue()).decode()
+
+
+def test_one_pixel_is_caught_here_and_passes_elsewhere():
+    picture = np.random.default_rng(0).integers(0, 255, (20, 20, 3))
+    other = picture.copy()
+    other[3, 4, 0] += 1
+    assert outputs.compare_pictures(encode(picture), encode(other), strict=True)
+    assert outputs.compare_pictures(encode(picture), encode(other)) == []
+
+
+def test_a_picture_with_a_speck_is_still_blank():
+    picture = np.full((100, 100, 3), 255)
+    picture[0, :5] = 0
+    assert outputs.is_blank(outputs.read_picture(encode(picture)))
+
+
+def test_a_picture_with_a_thin_line_is_not_blank():
+    picture = np.full((100, 100, 3), 255)
+    picture[50] = 0
+    assert not outputs.is_blank(outputs.read_picture(encode(picture)))
