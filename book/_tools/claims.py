@@ -1,0 +1,35 @@
+"""Gather the claims that the chapters store in their outputs into book/claims.json."""
+
+import json
+import os
+import sys
+
+import nbformat
+from bnn.claims import MIME
+from chapters import BOOK, find_chapters
+
+
+def gather(book=BOOK):
+    """All claims, in the order of the chapters' names: a list of dicts, each with its "chapter"."""
+    found = []
+    for path in find_chapters(book):
+        notebook = path.with_suffix(".ipynb")
+        if not notebook.exists():
+            raise SystemExit(f"{notebook} is missing; `make chapters CHAPTER={path.stem}` writes it")
+        for cell in nbformat.read(notebook, as_version=4).cells:
+            for output in cell.get("outputs", []):
+                found += [{"chapter": path.stem} | claim for claim in output.get("data", {}).get(MIME, [])]
+    return found
+
+
+def main(book=BOOK):
+    claims = gather(book)
+    path = book / "claims.json"
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(claims, indent=1, ensure_ascii=False) + "\n")
+    os.replace(part, path)
+    print(f"{len(claims)} claims in book/claims.json, {sum(not c['holds'] for c in claims)} of which do not hold")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
