@@ -1,0 +1,66 @@
+# The book's commands. `make help` lists them. Each does its own set-up.
+.DEFAULT_GOAL := help
+.PHONY: help site serve test chapters nbval studies claims browser lint lock clean
+SHELL := /bin/bash
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+export PYTHON
+export PYTHONPATH := book:book/_tools
+
+# PYTHON=… names another interpreter than the environment's: make the environment again
+ABOUT := -c 'import sys; print(sys.version)'
+ifneq ($(PYTHON),)
+ifneq ($(shell $(PYTHON) $(ABOUT) 2>&1),$(shell $(BIN)/python $(ABOUT) 2>&1))
+$(shell rm -f $(INSTALLED))
+endif
+endif
+
+help:  ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
+
+$(INSTALLED): requirements.txt book/_tools/setup.sh book/bnn/environment.py .python-version
+	@book/_tools/setup.sh
+
+site: $(INSTALLED)  ## render the stored outputs into _build/html, warnings as errors
+	@rm -f _build/html/.built
+	$(BIN)/jupyter-book build . --all -W -n --keep-going -q
+	@touch _build/html/.built  # only a build without warnings; the site tests build again where it is missing or old
+	@echo "The book is at file://$(CURDIR)/_build/html/index.html, or run: make serve"
+
+serve: site  ## render, then serve on http://localhost:8000 (PORT=…)
+	$(BIN)/python -m http.server --bind 127.0.0.1 --directory _build/html $(or $(PORT),8000)
+
+test: $(INSTALLED)  ## unit tests, every chapter re-run and compared, the rendered site
+	$(BIN)/pytest --nbval -n 2 --dist loadfile tests book
+
+chapters: $(INSTALLED)  ## execute chapters, md to ipynb (CHAPTER=flat_advi for one), and gather their claims
+	$(BIN)/python book/_tools/chapters.py $(CHAPTER)
+	$(BIN)/python book/_tools/claims.py
+	$(BIN)/python book/_tools/cover.py
+
+nbval: $(INSTALLED)  ## re-run one chapter and compare (CHAPTER=flat_advi)
+	@test -n "$(CHAPTER)" || { echo "which chapter? make nbval CHAPTER=flat_advi"; exit 2; }
+	$(BIN)/pytest --nbval book/$(CHAPTER).ipynb
+
+studies: $(INSTALLED)  ## long computations whose tables are missing (STUDY=name runs one again)
+	$(BIN)/python -m studies $(STUDY)
+
+claims: $(INSTALLED)  ## gather the claims of all chapters into book/claims.json
+	$(BIN)/python book/_tools/claims.py
+
+browser:  ## install a Chromium for the site tests, where that can be done
+	@book/_tools/browser.sh
+
+lint: $(INSTALLED)  ## ruff, codespell, the workflows against their schema
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/codespell
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+
+lock: $(INSTALLED)  ## compile requirements.in into requirements.txt (newest versions that fit)
+	$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --python-version 3.12 \
+		--no-emit-index-url --custom-compile-command "make lock" requirements.in -o requirements.txt
+
+clean:  ## remove what was built; the environment stays
+	rm -rf _build .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,73 @@
+"""What the theme and its extensions leave to be mended on this book's pages: self-contained, valid, accessible."""
+
+import re
+import shutil
+from importlib.util import find_spec
+from pathlib import Path
+
+from docutils import nodes
+from sphinx_exercise.nodes import is_exercise_node, is_solution_node
+
+MENDINGS = (
+    ('<summary aria-label="Toggle hidden content">', "<summary>"),  # the label hid the visible "Show code cell source"
+    ("<th></th>", "<td></td>"),  # the corner of a DataFrame heads nothing
+    ('<div role="list" class="citation-list">', '<div class="citation-list">'),  # a list without list items
+    (' role="doc-biblioentry"', ""),  # deprecated
+)
+
+
+def fold_solutions(app, doctree):
+    """Fold every solution, and make unique the ids that sphinx-exercise repeats on every exercise of a page.
+
+    The class "dropdown" is added here rather than in the chapters: JupyterLab would fold the mere opening line.
+    """
+    for node in doctree.findall(lambda n: is_exercise_node(n) or is_solution_node(n)):
+        if is_solution_node(node):
+            node["classes"].append("dropdown")
+        for section in node.findall(nodes.section):
+            section["ids"] = [
+                re.sub("^(exercise|solution)-content$", f"{node['label']}-content", i) for i in section["ids"]
+            ]
+
+
+def drop_thebe(app, pagename, templatename, context, doctree):
+    """Take Thebe's scripts off the page: no page runs code, and the theme declares them twice, an error in itself."""
+    context["script_files"] = [script for script in context["script_files"] if "thebe" not in describe_script(script)]
+
+
+def describe_script(script):
+    """Return what a script loads or says, in lower case."""
+    return f"{getattr(script, 'filename', script)} {getattr(script, 'attributes', {}).get('body')}".lower()
+
+
+def mend_markup(app, pagename, templatename, context, doctree):
+    """Mend, in the page's body, the markup of myst-nb, pandas and docutils that fails an accessibility check."""
+    if "body" in context:
+        for faulty, sound in MENDINGS:
+            context["body"] = context["body"].replace(faulty, sound)
+
+
+def copy_mathjax(app, exception):
+    """Copy MathJax out of the package ``sphinx-mathjax-offline``: the parts that pages load, 2 of its 24 MB.
+
+    The package cannot be listed as an extension: its folder's name, with hyphens, is no Python identifier, and it
+    would copy all of itself.
+    """
+    if exception is not None or app.builder.format != "html":
+        return
+    (package,) = find_spec("sphinx-mathjax-offline").submodule_search_locations
+    source = Path(package, "static", "mathjax")
+    target = Path(app.outdir, "_static", "mathjax")
+    target.mkdir(parents=True, exist_ok=True)
+    shutil.copy(source / "tex-chtml.js", target)
+    for folder in ("output/chtml/fonts", "input/tex/extensions"):
+        shutil.copytree(source / folder, target / folder, dirs_exist_ok=True)
+
+
+def setup(app):
+    """Connect the repairs to Sphinx."""
+    app.connect("doctree-read", fold_solutions)
+    app.connect("html-page-context", drop_thebe, priority=900)
+    app.connect("html-page-context", mend_markup)
+    app.connect("build-finished", copy_mathjax)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,108 @@
+"""What the site tests need around a page: a server, a Chromium, a tab that keeps a log, and axe-core."""
+
+import os
+import shutil
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import sync_playwright
+
+CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+FLAGS = (
+    "--no-sandbox",  # containers and CI run as root
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+AXE_OPTIONS = {
+    "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"],
+    "preload": False,  # axe would fetch style sheets anew, from wrong addresses, and log errors that are its own
+}
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    """Serves files without a line on stderr for each."""
+
+    def log_message(self, format, *args):
+        """Say nothing."""
+
+
+@contextmanager
+def serve(folder):
+    """Serve a folder on a free port of this machine; yields the address, with a slash at its end."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(QuietHandler, directory=str(folder))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+def find_chromium():
+    """Return the path of a Chromium: ``$CHROMIUM``, else the first of the usual names; None where there is none."""
+    return os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
+
+
+@contextmanager
+def launch_chromium():
+    """Start a headless Chromium; without one, skip by name, or fail where ``REQUIRE_BROWSER=1`` demands it."""
+    path = find_chromium()
+    if path is None:
+        miss = pytest.fail if os.environ.get("REQUIRE_BROWSER") == "1" else pytest.skip
+        miss("no Chromium found: set CHROMIUM, or run `make browser`")
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+@dataclass
+class Log:
+    """What a tab complained of and asked for."""
+
+    complaints: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def open_page(chromium, url, *, width=1280, theme="light"):
+    """Open a page in a fresh tab and wait until it is set, mathematics included; yields the tab and its log."""
+    log = Log()
+    context = chromium.new_context(
+        viewport={"width": width, "height": 900}, color_scheme=theme, reduced_motion="reduce"
+    )
+    page = context.new_page()
+    page.on("console", lambda message: note_message(log, message))
+    page.on("pageerror", lambda error: log.complaints.append(f"uncaught: {error}"))
+    page.on("request", lambda request: log.requests.append(request.url))
+    page.goto(url)
+    page.evaluate("async () => { await window.MathJax?.startup?.promise; await document.fonts.ready; }")
+    yield page, log
+    context.close()
+
+
+def note_message(log, message):
+    """Keep a console message that is a warning or an error."""
+    if message.type in ("warning", "error"):
+        log.complaints.append(f"{message.type}: {message.text}")
+
+
+def unfold(page):
+    """Open every fold of a page, so that what is in it is checked as well."""
+    page.evaluate("""() => {
+        document.querySelectorAll("button.toggle-button-hidden").forEach((button) => button.click());
+        document.querySelectorAll("main details").forEach((details) => { details.open = true; });
+        return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+    }""")
+
+
+def find_axe_violations(page):
+    """Return axe-core's violations on a page as pairs of impact and one line of text."""
+    violations = Axe().run(page, options=AXE_OPTIONS).response["violations"]
+    return [(v["impact"], f"{v['impact']}: {v['id']}: {node['html'][:150]}") for v in violations for node in v["nodes"]]
