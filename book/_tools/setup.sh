@@ -40,10 +40,11 @@ echo "Installing into $venv with $("$python" --version) …"
 quiet="--quiet --disable-pip-version-check --no-input"
 # uv installs the lock in seconds where pip takes minutes; it comes out of the lock itself, hashes and all.
 awk '/^[^ #]/ { on = /^uv==/ } on' requirements.txt >"$venv/uv.txt"
-if "$venv/bin/python" -m pip install $quiet --no-deps --require-hashes -r "$venv/uv.txt"; then
-    "$venv/bin/uv" pip sync --quiet --python "$venv/bin/python" --link-mode copy --require-hashes --allow-empty-requirements requirements.txt
-else
+sync() {
+    "$venv/bin/uv" pip sync --quiet --python "$venv/bin/python" --link-mode copy --require-hashes "$@" requirements.txt
+}
+# Behind a proxy with certificates of its own uv needs the system's; pip has its own settings, and takes over in the end.
+"$venv/bin/python" -m pip install $quiet --no-deps --require-hashes -r "$venv/uv.txt" && { sync || sync --system-certs; } ||
     "$venv/bin/python" -m pip install $quiet --require-hashes -r requirements.txt
-fi
 "$venv/bin/python" book/bnn/environment.py --install
 touch "$stamp"
