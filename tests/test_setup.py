@@ -104,7 +104,7 @@ def test_a_python_that_was_named_is_taken(checkout):
     assert checkout.made_with() == mine
 
 
-@pytest.mark.parametrize("name", ["python3.13", "python3.12", "python3.14"])
+@pytest.mark.parametrize("name", ["python3.13", "python3.12", "python3.14", "python3"])
 def test_an_older_python3_first_on_the_path_is_passed_over(checkout, name):
     checkout.path.insert(0, checkout.put("old/python3", OLD).parent)
     good = checkout.put(f"new/{name}", GOOD)

@@ -16,8 +16,8 @@ find_python() {
         exit 1
     fi
     # A pyenv shim answers only for versions that pyenv was told about, so look behind the shims too.
-    for python in "python$(cat .python-version)" python3.13 python3.12 python3.14 python3 python \
-        "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.13*/bin/python "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.1[24]*/bin/python; do
+    for python in "python$(cat .python-version)" python3.13 python3.12 python3.14 $(type -aP python3 python) \
+        "${PYENV_ROOT:-${HOME:-}/.pyenv}"/versions/3.13*/bin/python "${PYENV_ROOT:-${HOME:-}/.pyenv}"/versions/3.1[24]*/bin/python; do
         if usable "$python"; then command -v "$python"; return; fi
     done
     if command -v uv >/dev/null 2>&1; then
