@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from bnn import data
+from bnn import data, inference, score
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate
@@ -341,3 +341,20 @@ def test_labels_of_any_number_type_become_int32(labels):
 def test_a_wrong_argument_is_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("seed", [None, True, -1, 1.5, "1"])
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda seed: data.flat_moons(seed=seed),
+        lambda seed: data.rotated_moons(seed=seed),
+        lambda seed: inference.fit_advi(None, 10, seed=seed),
+        lambda seed: inference.sample_nuts(None, seed=seed),
+        lambda seed: score.monte_carlo_error(np.full((9, 2), 0.5), np.array([0, 1]), seed=seed),
+    ],
+    ids=["flat_moons", "rotated_moons", "fit_advi", "sample_nuts", "monte_carlo_error"],
+)
+def test_a_draw_without_a_proper_seed_is_refused(draw, seed):
+    with pytest.raises(ValueError, match=r"seed=.*wanted: an integer of at least 0"):
+        draw(seed)

@@ -93,6 +93,12 @@ def check_data(X, y, *, name="y"):
     return X, y.astype("int32")  # int8 labels fail under pm.Minibatch
 
 
+def check_seed(seed):
+    """Raise ValueError unless `seed` is an integer of at least 0: None would draw something else each time."""
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise ValueError(f"seed={seed!r}; wanted: an integer of at least 0, so that every draw can be made again")
+
+
 def _to_array(values, name, dtype=None):
     try:
         return np.asarray(values, dtype=dtype)
@@ -137,6 +143,7 @@ def flat_moons(*, seed, n_obs=1000, noise=0.2, train_share=0.5, scaling="train")
     -------
     Moons
     """
+    check_seed(seed)
     if not 0 < train_share < 1:
         raise ValueError(f"train_share={train_share}; wanted: between 0 and 1, both excluded")
     X, y = make_moons(n_samples=n_obs, noise=noise, random_state=seed)
@@ -159,6 +166,7 @@ def rotated_moons(*, seed, n_groups=18, n_train=50, n_test=50, noise=0.3, scalin
     Moons
         With angles drawn uniformly from the full circle.
     """
+    check_seed(seed)
     for name, value in {"n_groups": n_groups, "n_train": n_train, "n_test": n_test}.items():
         if value < 1:
             raise ValueError(f"{name}={value}; wanted: at least 1")

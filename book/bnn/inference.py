@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pymc as pm
 
+from bnn.data import check_seed
+
 BACKENDS = ("numba", "c", "jax")
 ENGINES = ("nutpie", "pymc")
 
@@ -28,6 +30,7 @@ class Advi:
 
     def draw(self, n_draws, *, seed):
         """Independent draws of the weights: dict of name to array (draw, …)."""
+        check_seed(seed)
         posterior = self.approx.sample(n_draws, random_seed=seed)["posterior"]
         return {rv.name: posterior[rv.name].values[0] for rv in self.model.free_RVs}
 
@@ -44,7 +47,7 @@ def _quiet():
         logger.setLevel(level)
 
 
-def fit_advi(model, n_steps, *, seed, start="random", start_sd=0.1, backend="numba"):
+def fit_advi(model, n_steps, *, seed, start="random", start_sd=0.1, backend="numba", callbacks=()):
     """Mean-field ADVI with PyMC's optimiser (one draw a step, windowed Adagrad) from a narrow start.
 
     Parameters
@@ -56,6 +59,7 @@ def fit_advi(model, n_steps, *, seed, start="random", start_sd=0.1, backend="num
     start_sd : float > 0, standard deviation of every weight before the first step. PyMC's own is log(2) = 0.69,
         from which a third of the fits of this book's flat network end in a nearly straight boundary
     backend : "numba", "c" (needs a compiler) or "jax"
+    callbacks : functions of (approx, losses, step), called after each step
 
     Returns
     -------
@@ -63,6 +67,7 @@ def fit_advi(model, n_steps, *, seed, start="random", start_sd=0.1, backend="num
 
     Source: Kucukelbir et al. (2017), Automatic Differentiation Variational Inference, JMLR 18.
     """
+    check_seed(seed)
     if backend not in BACKENDS:
         raise ValueError(f"backend={backend!r}; wanted: one of {', '.join(BACKENDS)}")
     if start not in ("random", "zero"):
@@ -79,7 +84,7 @@ def fit_advi(model, n_steps, *, seed, start="random", start_sd=0.1, backend="num
     with _quiet():
         approx = pm.fit(
             n_steps, method="advi", model=model, start=means, start_sigma=sds, random_seed=int(fit_seed),
-            backend=backend, progressbar=False,
+            backend=backend, callbacks=list(callbacks), progressbar=False,
         )  # fmt: skip
     return Advi(approx, np.asarray(approx.hist), model)
 
@@ -102,6 +107,7 @@ def sample_nuts(model, *, seed, engine="nutpie", chains=4, draws=1000, tune=1000
 
     Source: Hoffman and Gelman (2014), The No-U-Turn Sampler, JMLR 15.
     """
+    check_seed(seed)
     if engine not in ENGINES:
         raise ValueError(f"engine={engine!r}; wanted: one of {', '.join(ENGINES)}")
     if not 0 < target_accept < 1:

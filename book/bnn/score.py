@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from bnn.data import check_seed
+
 TINY = 1e-300
 
 
@@ -69,6 +71,7 @@ def monte_carlo_error(draws, y, *, seed, n_boot=200, block=1):
     dict
         As `score`; for the accuracy at least half the weight of one label.
     """
+    check_seed(seed)
     draws = np.asarray(draws, dtype=float)
     if block < 1 or n_boot < 2:
         raise ValueError(f"block={block}, n_boot={n_boot}; wanted: block at least 1, n_boot at least 2")

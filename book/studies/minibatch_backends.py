@@ -31,16 +31,19 @@ def cpu():
     usage = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(u.ru_utime + u.ru_stime for u in usage)
 
-ticks = {}
-fit = pm.fit
-pm.fit = lambda *args, **options: fit(*args, callbacks=[lambda a, l, step: ticks.setdefault(step, time.process_time())
-    if step % 200 == 0 else ticks.setdefault("first", cpu()) if step == 1 else None], **options)
+ticks, first = {}, []
+def watch(approx, losses, step):
+    if step == 1:
+        first.append(cpu())  # compiled, and the first step taken
+    if step % 200 == 0:
+        ticks[step] = time.process_time()
+
 start = cpu()
-found = inference.fit_advi(model, n_steps, seed=1, backend=backend)
-blocks = [step for step in ticks if step != "first"]
+found = inference.fit_advi(model, n_steps, seed=1, backend=backend, callbacks=[watch])
+blocks = list(ticks)
 each = [(ticks[b] - ticks[a]) / (b - a) for a, b in zip(blocks, blocks[1:])]
 print("COST", json.dumps({
-    "compile": ticks["first"] - start,
+    "compile": first[0] - start,
     "us": 1e6 * min(each, default=0),
     "loss": float(found.loss[-1000:].mean()),
     "loss_error": float(found.loss[-1000:].std() / np.sqrt(len(found.loss[-1000:]))),

@@ -5,8 +5,6 @@ that the optimiser prints: at 40 checkpoints it is computed anew on all training
 sizes are judged alike. The batch "forgotten" is one of 50 whose ``total_size`` was left out.
 """
 
-from functools import partial
-
 import numpy as np
 import pymc as pm
 import pytensor
@@ -54,16 +52,6 @@ def split_loss(mean, sd, noise, X, y):
     return float(fit), float(divergence)
 
 
-def fit_watched(model, n_steps, *, watch, **options):
-    """`inference.fit_advi`, with `watch(approx, losses, step)` called after every step."""
-    fit = pm.fit
-    try:
-        pm.fit = partial(fit, callbacks=[watch])
-        return inference.fit_advi(model, n_steps, **options)
-    finally:
-        pm.fit = fit
-
-
 def compute(batch, start_sd, seed):
     """Steps and the full-data loss at each checkpoint; its two parts and the test scores (1,000 draws) at the end."""
     moons = data.flat_moons(seed=0)
@@ -76,7 +64,7 @@ def compute(batch, start_sd, seed):
             waiting.pop()
             parts.append(split_loss(*read_parameters(approx), noise, moons.X_train, moons.y_train))
 
-    fit = fit_watched(build(batch), N_STEPS, watch=watch, seed=seed, start_sd=start_sd, backend=BACKEND)
+    fit = inference.fit_advi(build(batch), N_STEPS, seed=seed, start_sd=start_sd, backend=BACKEND, callbacks=[watch])
     mean, sd = read_parameters(fit.approx)
     draws = predict.predict_probability(unpack(mean + sd * rng.normal(size=(1000, 40))), moons.X_test)
     found = {name: round(value, 4) for name, value in score.score(draws.mean(axis=0), moons.y_test).items()}
