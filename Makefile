@@ -1,6 +1,6 @@
 # The book's commands. `make help` lists them. Each does its own set-up.
 .DEFAULT_GOAL := help
-.PHONY: help site serve test chapters nbval studies claims browser lint lock clean
+.PHONY: help site serve test chapters nbval studies bench claims browser lint lock clean
 SHELL := /bin/bash
 BIN := .venv/bin
 INSTALLED := .venv/.installed
@@ -44,6 +44,9 @@ nbval: $(INSTALLED)  ## re-run one chapter and compare (CHAPTER=flat_advi)
 
 studies: $(INSTALLED)  ## long computations whose tables are missing (STUDY=name runs one again)
 	$(BIN)/python -m studies $(STUDY)
+
+bench: $(INSTALLED)  ## our engine and its peers side by side, under 45 minutes (QUICK=1: three, nothing kept)
+	$(BIN)/python -m bench $(if $(QUICK),--quick)
 
 claims: $(INSTALLED)  ## gather the claims of all chapters into book/claims.json
 	$(BIN)/python book/_tools/claims.py

@@ -5,6 +5,7 @@ executed, and obeys tags that switch it off. This plugin (named in pyproject.tom
 ``pytest --nbval book/moons.ipynb`` too) replaces its comparison by `outputs.compare_outputs`.
 """
 
+import os
 from functools import cache
 from pathlib import Path
 
@@ -20,6 +21,7 @@ run_cell = plugin.IPyNbCell.runtest
 def pytest_configure(config):
     # the kernel of this interpreter, not one that a user installed under the same name
     config.option.nbval_current_env = True
+    os.environ.update(chapters.ENVIRONMENT)  # kernels inherit it
     plugin.IPyNbCell.runtest = _run_cell
     plugin.IPyNbCell.compare_outputs = _compare_outputs
     # nbval joins streams across the displays between them, and so loses their order

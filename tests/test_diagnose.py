@@ -1,9 +1,10 @@
-"""The diagnostics, against ArviZ on an xarray data set, and the verdict on chains that are good or stuck."""
+"""The diagnostics, against ArviZ, and the verdict on chains that are good, stuck, short, divergent or slow."""
 
 import arviz as az
 import numpy as np
 import pytest
 import xarray as xr
+from arviz_stats.base import array_stats
 from bnn import diagnose
 
 
@@ -11,6 +12,12 @@ from bnn import diagnose
 def good():
     """Four chains that agree: (chain, draw, quantity)."""
     return np.random.default_rng(0).normal(size=(4, 500, 3))
+
+
+@pytest.fixture
+def long():
+    """As many draws as the book's runs have, of chains that agree."""
+    return np.random.default_rng(0).normal(size=(4, 1500, 3))
 
 
 @pytest.fixture
@@ -29,8 +36,47 @@ def test_the_figures_are_those_of_arviz(kind, request):
         {"posterior": xr.Dataset({"x": (("chain", "draw", "quantity"), values)}, {"chain": range(4)})}
     )
     found = diagnose.diagnose(values)
-    for name, function in {"rhat": az.rhat, "ess": az.ess, "mcse": az.mcse}.items():
+    functions = {"rhat": az.rhat, "ess": az.ess, "mcse": az.mcse}
+    # ArviZ's own default is 5.5 % at each end
+    functions |= {"ess_tail": lambda tree: az.ess(tree, method="tail", prob=(0.05, 0.95))}
+    for name, function in functions.items():
         np.testing.assert_allclose(found[name], function(tree)["x"].values.ravel(), rtol=1e-10)
+
+
+def make_odd_chains(kind, shape):
+    values = np.random.default_rng(0).normal(size=shape)
+    if kind == "random walks":
+        return np.cumsum(values, axis=1)
+    if kind == "alternating":
+        return values + 3 * (-1.0) ** np.arange(shape[1])[:, None]
+    if kind == "with ties":
+        return np.round(values)
+    if kind == "apart":
+        return values + np.arange(shape[0])[:, None, None]
+    if kind == "stuck":
+        return np.broadcast_to(np.arange(float(shape[0]))[:, None, None], shape)
+    return np.ones(shape)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # ArviZ divides by the variance of constants
+@pytest.mark.parametrize("shape", [(4, 300, 70), (3, 101, 5), (2, 9, 20), (2, 8, 20), (2, 5, 20), (2, 4, 20)])
+@pytest.mark.parametrize("kind", ["random walks", "alternating", "with ties", "apart", "stuck", "constant"])
+def test_the_figures_are_those_of_arviz_for_odd_chains_too(kind, shape):
+    values = make_odd_chains(kind, shape)
+    found, columns = diagnose.diagnose(values), np.moveaxis(values, 2, 0)
+    np.testing.assert_allclose(found["rhat"], [array_stats.rhat(c) for c in columns], rtol=1e-9)
+    np.testing.assert_allclose(found["ess"], [array_stats.ess(c) for c in columns], rtol=1e-9)
+    tail = [array_stats.ess(c, method="tail", prob=(0.05, 0.95)) for c in columns]
+    np.testing.assert_allclose(found["ess_tail"], tail, rtol=1e-9)
+    np.testing.assert_allclose(found["mcse"], [array_stats.mcse(c) for c in columns], rtol=1e-9)
+
+
+def test_a_block_of_quantities_is_judged_as_each_alone():
+    values = make_odd_chains("apart", (2, 50, 2 * diagnose.BLOCK + 1))
+    together = diagnose.diagnose(values)
+    for i in (0, diagnose.BLOCK, 2 * diagnose.BLOCK):
+        alone = diagnose.diagnose(values[:, :, i : i + 1])
+        assert {name: figure[i] for name, figure in together.items()} == {name: f[0] for name, f in alone.items()}
 
 
 def test_the_mcse_is_the_spread_of_means_over_repeated_chains():
@@ -41,10 +87,9 @@ def test_the_mcse_is_the_spread_of_means_over_repeated_chains():
 def test_good_chains_converged(good):
     found = diagnose.judge(good, 0)
     assert found["converged"] is True
-    assert (found["max R-hat"], found["min bulk ESS"]) == (
-        diagnose.diagnose(good)["rhat"].max(),
-        diagnose.diagnose(good)["ess"].min(),
-    )
+    figures = diagnose.diagnose(good)
+    assert (found["max R-hat"], found["min bulk ESS"]) == (figures["rhat"].max(), figures["ess"].min())
+    assert found["min tail ESS"] == figures["ess_tail"].min()
 
 
 def test_one_chain_elsewhere_is_not_converged(good):
@@ -88,3 +133,242 @@ def test_divergences_are_counted_beside_the_verdict(good):
 def test_wrong_values_are_named(values, message):
     with pytest.raises(ValueError, match=message):
         diagnose.diagnose(values)
+
+
+# --- the sampler
+
+
+def make_tree(shape=(4, 500), divergent=(), depth=5, energy=None, **attributes):
+    """A run's statistics: `divergent` are (chain, draw) pairs, `depth` is a number or an array."""
+    diverging = np.zeros(shape, bool)
+    for place in divergent:
+        diverging[place] = True
+    energy = np.random.default_rng(9).normal(size=shape) if energy is None else energy
+    columns = {"diverging": diverging, "depth": np.broadcast_to(depth, shape), "energy": energy}
+    stats = xr.Dataset({name: (("chain", "draw"), values) for name, values in columns.items()})
+    tree = xr.DataTree.from_dict({"sample_stats": stats})
+    tree.attrs = attributes
+    return tree
+
+
+def test_divergences_are_counted_over_all_chains():
+    assert diagnose.count_divergences(make_tree(divergent=[(0, 3), (2, 3), (2, 4)])) == 3
+
+
+def test_the_depth_is_judged_by_the_limit_of_the_run():
+    depth = np.tile(np.arange(1, 11), (4, 50))  # each depth from 1 to 10 in a tenth of the draws
+    assert diagnose.tree_depth(make_tree(depth=depth)) == pytest.approx(0.1)
+    assert diagnose.tree_depth(make_tree(depth=depth, max_depth=9)) == pytest.approx(0.2)
+
+
+def test_the_bfmi_of_independent_energies_is_two_and_that_of_a_slow_walk_is_small():
+    # the mean square of a step, over the variance: 2 (1 - r) where neighbours correlate by r
+    steps = np.random.default_rng(0).normal(size=(2, 20_000))
+    slow = steps.copy()
+    for i in range(1, 20_000):
+        slow[:, i] = 0.9 * slow[:, i - 1] + steps[:, i]
+    np.testing.assert_allclose(diagnose.energy_bfmi(make_tree((2, 20_000), energy=steps)), 2, rtol=0.05)
+    np.testing.assert_allclose(diagnose.energy_bfmi(make_tree((2, 20_000), energy=slow)), 0.2, rtol=0.1)
+
+
+def test_the_bfmi_is_that_of_arviz():
+    tree = make_tree()
+    np.testing.assert_allclose(diagnose.energy_bfmi(tree), az.bfmi(tree)["energy"].values, rtol=1e-12)
+
+
+# --- divergences
+
+
+def make_mask(n, shape=(4, 500)):
+    mask = np.zeros(shape, bool)
+    mask.ravel()[:n] = True
+    return mask
+
+
+def test_no_divergence_needs_no_explanation(good):
+    found = diagnose.explain_divergences(good, make_mask(0))
+    assert found == {"n": 0, "share": 0.0, "move": 0.0, "explained": True}
+
+
+def test_a_rare_divergence_in_the_middle_is_explained(good):
+    found = diagnose.explain_divergences(good, make_mask(1))
+    assert (found["n"], found["share"], found["explained"]) == (1, 1 / 2000, True)
+
+
+def test_the_move_is_that_of_the_mean_in_units_of_its_error(good):
+    mask = make_mask(5)
+    flat, left = good.reshape(-1, 3), good.reshape(-1, 3)[5:]
+    expected = np.abs((left.mean(axis=0) - flat.mean(axis=0)) / diagnose.diagnose(good)["mcse"]).max()
+    assert diagnose.explain_divergences(good, mask)["move"] == pytest.approx(expected, rel=1e-12)
+
+
+def test_two_in_a_thousand_are_too_many(good):
+    assert diagnose.explain_divergences(good, make_mask(4))["explained"] is False
+
+
+def test_rare_divergences_that_move_a_quantity_are_not_explained(long):
+    mask = make_mask(0, (4, 1500))
+    for place in ((0, 10), (1, 700), (2, 300), (3, 900), (0, 1200)):
+        mask[place] = True
+    long[mask, 2] = 1000  # k equal outliers are all of the mean and of the sd: sqrt(k) standard errors
+    found = diagnose.explain_divergences(long, mask)
+    assert found["share"] < 0.001
+    assert found["move"] == pytest.approx(np.sqrt(5), rel=0.1)
+    assert found["explained"] is False
+
+
+def test_a_constant_quantity_does_not_move(good):
+    good[:, :, 1] = 3
+    assert np.isfinite(diagnose.explain_divergences(good, make_mask(1))["move"])
+
+
+def test_if_all_draws_diverged_nothing_is_explained(good):
+    found = diagnose.explain_divergences(good, make_mask(2000))
+    assert (found["share"], found["move"], found["explained"]) == (1.0, np.inf, False)
+
+
+def test_located_divergences_come_last_with_their_own_values(good):
+    mask = make_mask(0)
+    mask[1, 7] = mask[3, 2] = True
+    found = diagnose.locate_divergences(good[:, :, 0], good[:, :, 1], mask)
+    assert list(found["diverging"]) == [False] * 1998 + [True] * 2
+    assert list(found["x"][-2:]) == [good[1, 7, 0], good[3, 2, 0]]
+    assert list(found["y"][-2:]) == [good[1, 7, 1], good[3, 2, 1]]
+    assert sorted(found["x"]) == sorted(good[:, :, 0].ravel())
+
+
+# --- the verdict
+
+
+def name_columns(values):
+    return {"sd3": values[:, :, 0], "p": values[:, :, 1:]}
+
+
+def test_good_chains_are_used_and_the_sentence_says_so(long):
+    found = diagnose.verdict(name_columns(long), make_tree((4, 1500)))
+    figures = diagnose.diagnose(long)
+    names = ["sd3", "p[0]", "p[1]"]
+    assert found.converged is True
+    assert (found.rhat, found.rhat_at) == (figures["rhat"].max(), names[figures["rhat"].argmax()])
+    assert (found.ess, found.ess_at) == (figures["ess"].min(), names[figures["ess"].argmin()])
+    assert (found.ess_tail, found.ess_tail_at) == (figures["ess_tail"].min(), names[figures["ess_tail"].argmin()])
+    least = min(found.ess, found.ess_tail)
+    place = found.ess_at if found.ess <= found.ess_tail else f"{found.ess_tail_at}, tails"
+    assert str(found) == (
+        f"The four chains agree: R-hat at most {found.rhat:.3f} ({found.rhat_at}), "
+        f"at least {least:,.0f} effective draws ({place}); no divergences in 6,000 draws."
+    )
+
+
+def test_a_few_divergences_in_ordinary_places_are_explained(long):
+    found = diagnose.verdict(name_columns(long), make_tree((4, 1500), divergent=[(0, 3), (1, 5)]))
+    assert found.converged is True
+    assert str(found).endswith("; 2 divergences in 6,000 draws, explained.")
+
+
+def test_a_stuck_chain_is_named_with_its_quantity(long):
+    long[3, :, 2] += 2
+    found = diagnose.verdict(name_columns(long), make_tree((4, 1500)))
+    assert found.converged is False
+    assert found.rhat_at == "p[1]"
+    assert str(found).startswith(
+        f"Do not use these draws: the chains disagree, R-hat is {found.rhat:.3f} for p[1] (wanted"
+    )
+    assert "What helps: longer tuning" in str(found)
+    assert "\n" not in str(found)
+
+
+def test_chains_each_stuck_at_one_value_disagree(long):
+    long[:, :, 0] = np.arange(4)[:, None]
+    found = diagnose.verdict(name_columns(long), make_tree((4, 1500)))
+    assert (found.converged, found.rhat > 1e9, found.rhat_at, found.constant) == (False, True, "sd3", ())
+    assert "the chains disagree, R-hat is above 100 for sd3" in str(found)
+
+
+def test_too_few_draws_are_told_how_many_are_wanted():
+    short = np.random.default_rng(0).normal(size=(4, 60, 3))
+    found = diagnose.verdict(name_columns(short), make_tree((4, 60)))
+    assert found.converged is False
+    assert f"only {found.ess:,.0f} effective draws for {found.ess_at} (wanted: more than 400)" in str(found)
+    assert f"only {found.ess_tail:,.0f} effective draws in the tails for {found.ess_tail_at}" in str(found)
+
+
+def test_the_advised_number_of_draws_is_enough():
+    rng = np.random.default_rng(0)
+    found = diagnose.verdict({"a": rng.normal(size=(4, 60))}, make_tree((4, 60)))
+    advised = int(found.advice[-1].split()[1].replace(",", ""))
+    more = rng.normal(size=(4, advised // 4))
+    assert diagnose.verdict({"a": more}, make_tree(more.shape)).converged is True
+
+
+def test_many_divergences_forbid_the_draws(long):
+    found = diagnose.verdict(name_columns(long), make_tree((4, 1500), divergent=[(0, i) for i in range(30)]))
+    assert (found.converged, found.divergences, found.explained) == (False, 30, False)
+    assert "30 divergences in 6,000 draws, which move a quantity by up to" in str(found)
+    assert "target_accept nearer to 1" in str(found)
+
+
+def test_one_chain_that_hardly_explores_the_energy_forbids_the_draws(long):
+    energy = np.random.default_rng(9).normal(size=(4, 1500))
+    energy[2] = np.cumsum(energy[2])
+    found = diagnose.verdict(name_columns(long), make_tree((4, 1500), energy=energy))
+    assert found.bfmi == diagnose.energy_bfmi(make_tree((4, 1500), energy=energy))[2]
+    assert found.converged is False
+    assert f"E-BFMI is {found.bfmi:.2f} (wanted: at least 0.3)" in str(found)
+
+
+def test_draws_at_the_greatest_depth_are_mentioned_and_forgiven(long):
+    depth = np.full((4, 1500), 5)
+    depth[:, :300] = 10
+    found = diagnose.verdict(name_columns(long), make_tree((4, 1500), depth=depth))
+    assert found.converged is True
+    assert str(found).endswith("; 20% of the draws were cut short at the greatest tree depth.")
+
+
+def test_constant_quantities_are_named_and_not_judged(long):
+    found = diagnose.verdict(name_columns(long) | {"w": np.ones((4, 1500, 5))}, make_tree((4, 1500)))
+    assert found.constant == ("w[0]", "w[1]", "w[2]", "w[3]", "w[4]")
+    assert found.converged is True
+    assert str(found).endswith("; constant and not judged: w[0], w[1], w[2] and 2 more.")
+
+
+def test_nothing_but_constants_cannot_be_judged():
+    found = diagnose.verdict({"w": np.ones((4, 1500))}, make_tree((4, 1500)))
+    assert found.converged is False
+    assert str(found).startswith("Do not use these draws: every quantity is constant")
+
+
+def test_a_single_chain_cannot_be_judged(long):
+    found = diagnose.verdict(name_columns(long[:1]), make_tree((1, 1500)))
+    assert found.converged is False
+    assert str(found) == (
+        "Do not use these draws: 1 chain of 1500 draws cannot be compared. "
+        "What helps: at least 2 chains, better 4, of 1,000 draws."
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: diagnose.verdict({}, make_tree()),
+            r"no quantities; wanted: a dict of name to \(chain, draw, …\) array",
+        ),
+        (lambda: diagnose.verdict({"a": np.zeros((4, 9))}, make_tree()), r"a has shape \(4, 9\); wanted: \(4, 500\)"),
+        (lambda: diagnose.verdict({"a": np.full((4, 500), np.nan)}, make_tree()), r"a holds NaN .*; wanted: finite"),
+        (lambda: diagnose.verdict({"a": np.zeros((4, 500, 0))}, make_tree()), r"the quantities are empty; wanted: at"),
+        (lambda: diagnose.count_divergences(xr.DataTree()), r"no sample_stats\['diverging'\]; wanted: one from infer"),
+        (lambda: diagnose.energy_bfmi(make_tree((4, 3))), r"the chains have 3 draws; wanted: at least 4"),
+        (
+            lambda: diagnose.explain_divergences(np.zeros((4, 500, 1)), make_mask(0, (4, 5))),
+            r"diverging is bool \(4, 5\); wanted: bool \(4, 500\)",
+        ),
+        (
+            lambda: diagnose.locate_divergences(np.zeros((4, 5)), np.zeros((4, 6)), make_mask(0, (4, 5))),
+            r"x and y have shapes \(4, 5\) and \(4, 6\); wanted: \(chain, draw\)",
+        ),
+    ],
+)
+def test_what_a_verdict_cannot_use_is_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -1,9 +1,18 @@
-"""ADVI and NUTS: the same seed gives the same bits, known answers are found, and nothing is printed."""
+"""ADVI and NUTS: the same seed gives the same bits, known answers are found, nothing is printed, nothing is lost."""
 
+import os
+import subprocess
+import sys
+
+import chapters
+import nbformat
 import numpy as np
 import pymc as pm
 import pytest
+import xarray as xr
 from bnn import data, inference, models
+from nbclient import NotebookClient
+from scipy.special import expit
 
 OBSERVED = np.array([0.3, 2.1, 1.4, 0.9, 1.8, 2.6, 1.1, 0.2, 1.9, 1.7])
 # a standard normal prior on the mean of normal observations of sd 1
@@ -119,6 +128,521 @@ def test_advi_prints_nothing(network, capfd, caplog):
     assert caplog.text == ""
 
 
+# --- every engine through one door
+
+
+def make_grouped(X, labels):
+    """Logistic regressions with named dimensions: "group" has labels, "obs" has none."""
+    with pm.Model(coords={"group": ["a", "b", "c"], "feature": range(2)}) as model:
+        x = pm.Data("X", X, dims=("group", "obs", "feature"))
+        y = pm.Data("labels", labels.astype("int32"), dims=("group", "obs"))
+        pm.Data("unused", np.zeros(3), dims="group")
+        mu = pm.Normal("mu", dims="feature")
+        sd = pm.HalfNormal("sd", 1)
+        z = pm.Normal("z", dims=("group", "feature"))
+        p = pm.Deterministic("p", pm.math.sigmoid((x * (mu + sd * z)[:, None]).sum(-1)), dims=("group", "obs"))
+        pm.Deterministic("twice", 2 * sd)
+        pm.Bernoulli("y", p, observed=y, dims=("group", "obs"))
+    return model
+
+
+def make_data(n_obs, seed=1):
+    rng = np.random.default_rng(seed)
+    return {"X": rng.normal(size=(3, n_obs, 2)), "labels": rng.integers(2, size=(3, n_obs))}
+
+
+@pytest.fixture(scope="module")
+def grouped():
+    return make_grouped(**make_data(20, seed=0))
+
+
+@pytest.fixture(scope="module")
+def compiled(grouped):
+    return inference.compile_nuts(grouped)
+
+
+def compute_p(posterior, X):
+    weights = posterior["mu"].values[:, :, None] + posterior["sd"].values[..., None, None] * posterior["z"].values
+    return expit(np.einsum("gnf,cdgf->cdgn", X, weights))
+
+
+@pytest.fixture(scope="module", params=inference.ENGINES)
+def run(request, grouped):
+    return inference.sample_nuts(grouped, seed=5, engine=request.param, chains=2, draws=150, tune=150)
+
+
+def test_a_posterior_has_the_dimensions_and_labels_of_the_model(run):
+    posterior = run["posterior"]
+    assert {name: values.dims[2:] for name, values in posterior.data_vars.items()} == {
+        "mu": ("feature",), "sd": (), "z": ("group", "feature"), "p": ("group", "obs"), "twice": (),
+    }  # fmt: skip
+    assert dict(posterior.sizes) == {"chain": 2, "draw": 150, "feature": 2, "group": 3, "obs": 20}
+    assert list(posterior["group"].values) == ["a", "b", "c"]
+    assert list(posterior["chain"].values) == [0, 1]
+    assert {values.dtype for values in posterior.data_vars.values()} == {np.dtype("float64")}
+
+
+def test_a_deterministic_variable_is_that_of_each_draw(run, grouped):
+    expected = compute_p(run["posterior"], grouped["X"].get_value())
+    np.testing.assert_allclose(run["posterior"]["p"], expected, rtol=1e-12)
+    np.testing.assert_allclose(run["posterior"]["twice"], 2 * run["posterior"]["sd"], rtol=1e-15)
+
+
+def test_the_statistics_have_one_set_of_names_and_types(run):
+    assert {name: values.dtype.kind for name, values in run["sample_stats"].data_vars.items()} == {
+        "diverging": "b", "depth": "i", "n_steps": "i", "energy": "f", "step_size": "f", "logp": "f",
+        "mean_tree_accept": "f",
+    }  # fmt: skip
+
+
+def test_the_log_density_is_that_of_the_draw(run, grouped):
+    logp = grouped.compile_logp(mode="FAST_COMPILE")
+    draw = {name: run["posterior"][name].values[1, 7] for name in ("mu", "sd", "z")}
+    point = {"mu": draw["mu"], "z": draw["z"], "sd_log__": np.log(draw["sd"])}
+    assert run["sample_stats"]["logp"].values[1, 7] == pytest.approx(logp(point), rel=1e-10)
+
+
+def test_the_steps_of_a_draw_fit_the_depth_of_its_tree(run):
+    stats = run["sample_stats"]
+    assert (stats["n_steps"] >= 2 ** stats["depth"] - 1).all()  # complete doublings
+    assert (stats["n_steps"] < 2 ** (stats["depth"] + 1)).all()  # and one that was broken off
+
+
+def test_the_energy_is_minus_the_log_density_plus_a_kinetic_energy(run):
+    stats = run["sample_stats"]
+    kinetic = (stats["energy"] + stats["logp"]).values  # half a chi-square, one degree for each of 9 dimensions
+    error = np.sqrt(9 / 2 * (9 / 2 + 3) / 300) * np.sqrt(2)  # of a variance of 4.5, from 300 Gamma(4.5) draws
+    assert kinetic.var(axis=1).mean() == pytest.approx(9 / 2, abs=4 * error)  # its mean holds nutpie's constant
+
+
+def test_a_result_says_how_it_was_made(run):
+    attributes = dict(run.attrs)
+    seconds = {name: attributes.pop(name) for name in list(attributes) if name.endswith("_seconds")}
+    engine = attributes.pop("engine")
+    versions = {name: attributes.pop(name) for name in list(attributes) if name.endswith("_version")}
+    assert attributes == {
+        "created_by": "bnn", "seed": 5, "chains": 2, "draws": 150, "tune": 150, "target_accept": 0.8, "max_depth": 10,
+        "interrupted": 0,
+    }  # fmt: skip
+    assert {"pymc", "pytensor", engine} <= {name.removesuffix("_version") for name in versions}
+    assert versions["pymc_version"] == pm.__version__
+    assert min(seconds.values()) > 0
+    assert set(seconds) >= {"wall_seconds", "cpu_seconds"}
+    assert ("compile_seconds" in seconds) == (engine != "numpyro")
+
+
+def test_no_group_carries_a_clock(run):
+    assert [node.attrs for node in run.children.values()] == [{}, {}]
+
+
+def test_nutpie_gives_the_draws_of_pymcs_own_door(grouped, compiled):
+    ours = inference.sample_nuts(compiled, seed=5, chains=2, draws=30, tune=30)
+    theirs = pm.sample(
+        model=grouped, random_seed=5, chains=2, draws=30, tune=30, cores=1, nuts_sampler="nutpie", progressbar=False,
+        quiet=True, compute_convergence_checks=False,
+    )  # fmt: skip
+    for name in ("mu", "sd", "z"):
+        np.testing.assert_array_equal(ours["posterior"][name], theirs["posterior"][name])
+
+
+def test_no_tuning_at_all_is_allowed(conjugate):
+    assert inference.sample_nuts(conjugate, seed=1, chains=1, draws=20, tune=0)["posterior"]["mu"].shape == (1, 20)
+
+
+# --- compiled once
+
+
+def test_a_compiled_model_samples_other_data_as_a_fresh_model_does(compiled):
+    found = inference.sample_nuts(compiled.with_data(**make_data(7)), seed=2, chains=2, draws=40, tune=40)
+    expected = inference.sample_nuts(make_grouped(**make_data(7)), seed=2, chains=2, draws=40, tune=40)
+    assert found["posterior"].identical(expected["posterior"])
+
+
+@pytest.mark.parametrize("n_obs", [20, 7, 31])
+def test_dimensions_and_deterministic_variables_follow_the_data(compiled, n_obs):
+    new = make_data(n_obs)
+    found = inference.sample_nuts(compiled.with_data(**new), seed=2, chains=2, draws=20, tune=20)["posterior"]
+    assert list(found["obs"].values) == list(range(n_obs))
+    np.testing.assert_allclose(found["p"], compute_p(found, new["X"]), rtol=1e-12)
+
+
+def test_a_model_compiled_with_jax_takes_other_data_too(grouped):
+    new = make_data(7)
+    compiled = inference.compile_nuts(grouped, backend="jax").with_data(**new)
+    found = inference.sample_nuts(compiled, seed=2, chains=1, draws=30, tune=30)["posterior"]
+    np.testing.assert_allclose(found["p"], compute_p(found, new["X"]), rtol=1e-12)
+
+
+def test_other_data_leave_the_compiled_model_as_it_was(compiled):
+    before = inference.sample_nuts(compiled, seed=2, chains=1, draws=30, tune=30)
+    compiled.with_data(**make_data(7))
+    after = inference.sample_nuts(compiled, seed=2, chains=1, draws=30, tune=30)
+    assert after["posterior"].identical(before["posterior"])
+
+
+def test_a_compiled_model_costs_no_second_compilation(compiled):
+    assert compiled.compile_seconds > 0
+    assert inference.sample_nuts(compiled, seed=2, chains=1, draws=5, tune=5).attrs["compile_seconds"] == 0
+
+
+def test_an_axis_with_labels_gets_numbers_when_its_length_changes():
+    with pm.Model(coords={"point": ["u", "v"]}) as model:
+        x = pm.Data("x", np.zeros(2), dims="point")
+        pm.Deterministic("shifted", pm.Normal("a") + x, dims="point")
+    compiled = inference.compile_nuts(model)
+    same, longer = (
+        inference.sample_nuts(compiled.with_data(x=np.arange(n)), seed=1, chains=1, draws=5, tune=20)["posterior"]
+        for n in (2, 3)
+    )
+    assert list(same["point"].values) == ["u", "v"]
+    assert list(longer["point"].values) == [0, 1, 2]
+    np.testing.assert_allclose(longer["shifted"] - longer["a"], np.tile(np.arange(3.0), (1, 5, 1)), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"Z": 1}, r"no data named 'Z'; wanted: X, labels, unused"),
+        ({"X": np.zeros((20, 2))}, r"X has 2 axes; wanted: 3 \(group, obs, feature\)"),
+        ({"X": np.zeros((3, 9, 2))}, r"labels has 20 along 'obs', X has 9; wanted: one length, both given together"),
+        ({"X": np.zeros((2, 20, 2))}, r"X has 2 along 'group'; wanted: 3, the model has variables of it"),
+        ({"labels": np.full((3, 20), 0.5)}, r"labels holds 0.5; wanted: int32"),
+        ({"X": np.full((3, 20, 2), np.nan)}, r"X holds NaN or infinite numbers; wanted: finite numbers"),
+        ({"X": "points"}, r"X is no array: .*; wanted: float64"),
+    ],
+)
+def test_data_that_do_not_fit_are_named(compiled, arrays, message):
+    with pytest.raises(ValueError, match=message):
+        compiled.with_data(**arrays)
+
+
+def test_data_without_named_axes_keep_their_shape():
+    with pm.Model() as model:
+        pm.Normal("y", pm.Normal("a"), 1, observed=pm.Data("x", np.zeros(3)))
+    with pytest.raises(ValueError, match=r"x has shape \(4,\); wanted: \(3,\), because its axes have no names"):
+        inference.compile_nuts(model).with_data(x=np.zeros(4))
+
+
+# --- interrupted
+
+INTERRUPTED = """
+import os, signal, sys
+import numpy as np, pymc as pm
+from bnn import inference
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job that a shell put in the background ignores Ctrl-C
+engine, stage = sys.argv[1:]
+with pm.Model() as model:
+    x = pm.Normal("x", shape=3)
+    pm.Deterministic("twice", 2 * x)
+    pm.Normal("y", x.sum(), 1, observed=np.zeros(20_000))
+describe = inference._describe
+
+def interrupt_once(name, done, chains, draws, tune, divergences):
+    wanted = 1 if stage == "tuning" else tune + draws + tune + 20  # the second chain has 20 draws
+    if done >= wanted and not sent:
+        sent.append(done)
+        os.kill(os.getpid(), signal.SIGINT)
+    return describe(name, done, chains, draws, tune, divergences)
+
+sent = []
+inference._describe = interrupt_once
+tune = 100_000 if stage == "tuning" else 50
+try:
+    tree = inference.sample_nuts(model, seed=1, engine=engine, chains=4, draws=DRAWS, tune=tune)
+except KeyboardInterrupt:
+    print("KeyboardInterrupt")
+    sys.exit()
+posterior = tree["posterior"]
+print(posterior.sizes["chain"], posterior.sizes["draw"], tree.attrs["interrupted"], tree.attrs["draws"])
+assert np.isfinite(posterior["x"]).all() and (posterior["twice"].values == 2 * posterior["x"].values).all()
+assert (np.ptp(posterior["x"].values, axis=1) > 0).all()
+assert tree["sample_stats"]["n_steps"].shape == posterior["x"].shape[:2] and (tree["sample_stats"]["n_steps"] > 0).all()
+"""
+
+
+def interrupt(engine, stage, n_draws):
+    """Run a sampler in a process of its own that sends itself Ctrl-C."""
+    code = INTERRUPTED.replace("DRAWS", str(n_draws))
+    done = subprocess.run([sys.executable, "-c", code, engine, stage], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split(), done.stderr
+
+
+@pytest.mark.parametrize(("engine", "n_draws"), [("nutpie", 8_000), ("pymc", 500)])
+def test_an_interruption_keeps_the_finished_draws(engine, n_draws):
+    (n_chains, length, interrupted, asked), complaints = interrupt(engine, "sampling", n_draws)
+    assert 1 <= int(n_chains) <= 2
+    assert 0 < int(length) <= n_draws
+    assert int(n_chains) * int(length) < 2 * n_draws  # the second chain was not finished, the third never began
+    assert (interrupted, int(asked)) == ("1", n_draws)
+    sentence = f"Interrupted: {int(length):,} of {n_draws:,} draws of {n_chains} of 4 chains are kept."
+    assert next(line for line in complaints.splitlines() if "Interrupted" in line).endswith(sentence)
+
+
+@pytest.mark.parametrize("engine", ["nutpie", "pymc"])
+def test_an_interruption_in_tuning_leaves_nothing_to_keep(engine):
+    found, _ = interrupt(engine, "tuning", 1000)
+    assert found == ["KeyboardInterrupt"]
+
+
+LOST = """
+import os, signal
+from bnn import inference
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+try:
+    with inference._insist_on_interrupts():
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+        except KeyboardInterrupt:
+            print("lost")
+except KeyboardInterrupt:
+    print("found")
+"""
+
+
+def test_an_interruption_that_jax_loses_is_raised_at_the_end():
+    done = subprocess.run([sys.executable, "-c", LOST], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["lost", "found"]
+
+
+@pytest.mark.parametrize(
+    ("lengths", "chains", "length"),
+    [
+        ([100, 100, 100], [0, 1, 2], 100),
+        ([100, 100, 30], [0, 1], 100),
+        ([100, 60, 0], [0, 1], 60),
+        ([100, 49, 0], [0], 100),
+        ([100, 50, 0], [0, 1], 50),  # as many draws, and two chains can be compared
+        ([30, 100, 90], [1, 2], 90),
+        ([0, 0], [0, 1], 0),
+    ],
+)
+def test_the_kept_block_is_the_largest(lengths, chains, length):
+    kept, found = inference._choose_block(np.array(lengths))
+    assert (list(kept), found) == (chains, length)
+
+
+# --- progress
+
+
+@pytest.fixture
+def watched(monkeypatch):
+    monkeypatch.setenv("BNN_PROGRESS", "on")
+
+
+def test_asked_for_progress_is_shown_on_stderr_and_wiped(conjugate, network, capfd):
+    inference.sample_nuts(conjugate, seed=1, chains=1, draws=20, tune=20, progress=True)
+    inference.fit_advi(network, 20, seed=1, progress=True)
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "nutpie: compiling" in err
+    assert "ADVI: compiling" in err
+    assert err.endswith("\r\x1b[K")
+
+
+def test_progress_changes_no_number(conjugate, network, capfd):
+    for progress in (True, False):
+        silent = inference.sample_nuts(conjugate, seed=1, chains=1, draws=20, tune=20, progress=progress)
+        again = inference.sample_nuts(conjugate, seed=1, chains=1, draws=20, tune=20)
+        assert silent["posterior"].identical(again["posterior"])
+        fits = [inference.fit_advi(network, 20, seed=1, progress=wanted) for wanted in (progress, None)]
+        np.testing.assert_array_equal(fits[0].loss, fits[1].loss)
+
+
+def test_nobody_watches_a_pipe(conjugate, capfd, watched):
+    inference.sample_nuts(conjugate, seed=1, chains=1, draws=20, tune=20)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")
+@pytest.mark.parametrize(("setting", "shown"), [("on", True), ("off", False)])
+def test_a_terminal_is_watched_unless_the_environment_says_off(setting, shown):
+    import pty
+
+    code = "from bnn.inference import _Progress\nwith _Progress() as bar: bar.show('half way')"
+    terminal, end = pty.openpty()
+    environ = os.environ | {"BNN_PROGRESS": setting, "TERM": "xterm"}
+    subprocess.run([sys.executable, "-c", code], stderr=end, env=environ, check=True)
+    os.write(end, b".")  # so that there is something to read
+    written = os.read(terminal, 1000).decode()
+    os.close(end), os.close(terminal)
+    assert written == ("\r\x1b[Khalf way\r\x1b[K." if shown else ".")
+
+
+CELLS = (
+    """import pymc as pm
+from bnn import inference
+with pm.Model() as model:
+    pm.Normal("y", pm.Normal("a"), 1, observed=[0.5])""",
+    "tree = inference.sample_nuts(model, seed=1, chains=1, draws=20, tune=20)",
+    "fit = inference.fit_advi(model, 20, seed=1)",
+)
+
+
+@pytest.mark.parametrize(("setting", "left"), [("off", []), ("on", [{}])])
+def test_a_notebook_stores_no_progress(setting, left):
+    nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in CELLS])
+    NotebookClient(nb, kernel_name="python3").execute(env=os.environ | {"BNN_PROGRESS": setting})
+    assert [[output.get("data") for output in cell.outputs] for cell in nb.cells] == [[], left, left]
+    assert "widgets" not in nb.metadata
+    nbformat.validate(nb)
+
+
+def test_chapters_and_their_tests_run_unwatched(tmp_path):
+    source = "---\nkernelspec: {name: python3, display_name: Python 3}\n---\n\n"
+    (tmp_path / "a.md").write_text(
+        source + "```{code-cell} ipython3\nimport os\nprint(os.environ['BNN_PROGRESS'])\n```\n"
+    )
+    written = nbformat.read(chapters.execute(tmp_path / "a.md"), as_version=4)
+    assert written.cells[-1].outputs[0].text == "off\n"
+    assert os.environ["BNN_PROGRESS"] == "off"  # what kernels inherit that nbval starts
+
+
+# --- saved and loaded
+
+
+@pytest.fixture(scope="module")
+def tree(grouped):
+    return inference.sample_nuts(grouped, seed=5, chains=2, draws=30, tune=30)
+
+
+@pytest.fixture
+def saved(tree, tmp_path):
+    inference.save(tree, tmp_path / "run.nc")
+    return tmp_path / "run.nc"
+
+
+def test_what_is_loaded_is_what_was_saved(tree, saved, grouped):
+    loaded = inference.load(saved, model=grouped)
+    assert loaded.identical(tree)
+    for node in tree.subtree:
+        assert loaded[node.path].attrs == node.attrs
+        for name, variable in node.variables.items():
+            assert loaded[node.path].variables[name].dtype == variable.dtype
+    assert {name: type(value) for name, value in loaded.attrs.items()} == {
+        name: type(value) for name, value in tree.attrs.items()
+    }
+
+
+def test_other_groups_and_lists_come_back_too(tree, tmp_path):
+    more = tree.copy()
+    more["observed_data"] = xr.DataTree(xr.Dataset({"y": ("obs", np.array([1, 0], "int8"))}, attrs={"who": ["a", "b"]}))
+    more["observed_data/deep"] = xr.DataTree(xr.Dataset({"missing": ("k", [np.nan, 1.0])}))
+    inference.save(more, tmp_path / "run.nc")
+    loaded = inference.load(tmp_path / "run.nc")
+    assert loaded.identical(more)
+    assert loaded["observed_data"].attrs == {"who": ["a", "b"]}
+
+
+def test_a_file_can_be_replaced_while_its_result_is_in_use(tree, saved):
+    loaded = inference.load(saved)
+    inference.save(loaded, saved)
+    assert inference.load(saved).identical(tree)
+    assert [path.name for path in saved.parent.iterdir()] == ["run.nc"]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
+def test_an_interrupted_save_leaves_the_old_file_and_nothing_else(tree, saved, monkeypatch, error):
+    def fail(*_):
+        raise error
+
+    before = saved.read_bytes()
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(error):
+        inference.save(tree, saved)
+    assert saved.read_bytes() == before
+    assert [path.name for path in saved.parent.iterdir()] == ["run.nc"]
+
+
+@pytest.mark.parametrize("value", [None, True, {"a": 1}, [1, None]])
+def test_an_attribute_that_netcdf_cannot_hold_is_named(tree, tmp_path, value):
+    odd = tree.copy()
+    odd.attrs["odd"] = value
+    with pytest.raises(ValueError, match=r"attribute odd=.* cannot be saved; wanted: numbers or text"):
+        inference.save(odd, tmp_path / "run.nc")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_would_come_back_otherwise_is_not_saved(tree, tmp_path):
+    odd = tree.copy()
+    odd.attrs["odd"] = ["one"]  # a list of one comes back as a string
+    with pytest.raises(ValueError, match=r"would not come back as it is; wanted: numbers and text"):
+        inference.save(odd, tmp_path / "run.nc")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_missing_folder_is_named(tree, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no folder .*away; wanted: one that exists"):
+        inference.save(tree, tmp_path / "away" / "run.nc")
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no file .*run.nc; wanted: one that bnn.inference.save wrote"):
+        inference.load(tmp_path / "run.nc")
+
+
+@pytest.mark.parametrize("content", [b"", b"a,b\n1,2\n", b"\x89HDF"])
+def test_a_file_of_another_kind_is_refused(tmp_path, content):
+    (tmp_path / "run.nc").write_bytes(content)
+    with pytest.raises(ValueError, match=r"is no NetCDF file; wanted"):
+        inference.load(tmp_path / "run.nc")
+
+
+@pytest.mark.parametrize("share", [0.05, 0.5, 0.99])
+def test_a_truncated_file_is_refused(saved, share):
+    content = saved.read_bytes()
+    saved.write_bytes(content[: int(len(content) * share)])
+    with pytest.raises(ValueError, match=r"is cut off or damaged \(.*\); sample again"):
+        inference.load(saved)
+
+
+def test_a_changed_number_is_noticed(tree, saved):
+    content = saved.read_bytes()
+    number = tree["posterior"]["mu"].values[1, 3, 0].tobytes()
+    assert content.count(number) == 1
+    saved.write_bytes(content.replace(number, np.float64(0.5).tobytes()))
+    with pytest.raises(ValueError, match=r"is damaged: its contents do not match their digest; sample again"):
+        inference.load(saved)
+
+
+def test_a_changed_attribute_is_noticed(tree, saved):
+    content = saved.read_bytes()
+    assert content.count(b"nutpie") > 0
+    saved.write_bytes(content.replace(b"nutpie", b"nutpig"))
+    with pytest.raises(ValueError, match=r"damaged"):
+        inference.load(saved)
+
+
+def test_a_file_that_somebody_else_wrote_is_refused(tree, tmp_path):
+    tree.to_netcdf(tmp_path / "run.nc", engine="h5netcdf")
+    with pytest.raises(ValueError, match=r"was not written by bnn; wanted: one that bnn.inference.save wrote"):
+        inference.load(tmp_path / "run.nc")
+
+
+def make_other(**shapes):
+    with pm.Model() as model:
+        for name, shape in shapes.items():
+            pm.Normal(name, shape=shape)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("shapes", "message"),
+    [
+        ({"mu": 2, "sd": (), "z": (4, 2), "p": (3, 20), "twice": ()}, r"z has shape \(3, 2\), in the model \(4, 2\)"),
+        ({"mu": 2, "sd": (), "z": (3, 2), "p": (3, 20), "twice": (), "w": 1}, r"w is missing"),
+        ({"mu": 2, "sd": (), "z": (3, 2), "p": (3, 20)}, r"twice is not in the model"),
+    ],
+)
+def test_draws_of_another_model_are_refused(saved, shapes, message):
+    with pytest.raises(
+        ValueError, match=rf"holds draws of another model: {message}; wanted: the model it was drawn from"
+    ):
+        inference.load(saved, model=make_other(**shapes))
+
+
 # --- what is refused
 
 
@@ -129,7 +653,13 @@ def test_advi_prints_nothing(network, capfd, caplog):
         (lambda m: inference.fit_advi(m, 10, seed=0, start="one"), r"start='one'; wanted: 'random' or 'zero'"),
         (lambda m: inference.fit_advi(m, 10, seed=0, start_sd=0), r"start_sd=0; wanted: a standard deviation above 0"),
         (lambda m: inference.fit_advi(m, 0, seed=0), r"n_steps=0; wanted: at least 1"),
-        (lambda m: inference.sample_nuts(m, seed=0, engine="stan"), r"engine='stan'; wanted: .* nutpie, pymc"),
+        (
+            lambda m: inference.sample_nuts(m, seed=0, engine="stan"),
+            r"engine='stan'; wanted: .* nutpie, pymc, numpyro, bl",
+        ),
+        (lambda m: inference.sample_nuts(None, seed=0), r"model is a NoneType; wanted: a pm.Model"),
+        (lambda m: inference.compile_nuts(None), r"model is a NoneType; wanted: a pm.Model"),
+        (lambda m: inference.compile_nuts(m, backend="c"), r"backend='c'; wanted: one of numba, jax"),
         (lambda m: inference.sample_nuts(m, seed=0, target_accept=1), r"target_accept=1; wanted: between 0 and 1"),
         (lambda m: inference.sample_nuts(m, seed=0, chains=0), r"chains=0; wanted: at least 1"),
         (lambda m: inference.sample_nuts(m, seed=0, draws=0), r"draws=0; wanted: at least 1"),
@@ -139,3 +669,8 @@ def test_advi_prints_nothing(network, capfd, caplog):
 def test_a_wrong_argument_is_named(conjugate, call, message):
     with pytest.raises(ValueError, match=message):
         call(conjugate)
+
+
+def test_a_model_compiled_for_nutpie_is_for_nutpie_only(compiled):
+    with pytest.raises(ValueError, match=r"engine='pymc' with a model compiled for nutpie; wanted: the pm.Model, or"):
+        inference.sample_nuts(compiled, seed=0, engine="pymc")

@@ -8,7 +8,7 @@ from bnn import data, models
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
-from scipy.stats import bernoulli, norm
+from scipy.stats import bernoulli, halfnorm, multivariate_normal, norm
 
 N = 20
 MOONS = data.flat_moons(seed=0, n_obs=2 * N)
@@ -194,3 +194,137 @@ LABELS = pm.Minibatch(np.zeros(10, dtype="int64"), batch_size=1)
 def test_a_wrong_argument_is_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+# --- the hierarchical network
+
+
+GROUPED = data.rotated_moons(seed=0, n_groups=3, n_train=8)
+
+
+def draw_hierarchical(seed, n_groups=3, n_hidden=(3, 4)):
+    """Parameters of a hierarchical network, from the prior."""
+    rng = np.random.default_rng(seed)
+    shapes = [(2, n_hidden[0]), n_hidden, n_hidden[1:]]
+    point = {}
+    for k, shape in enumerate(shapes, 1):
+        point |= {f"mu{k}": rng.normal(size=shape), f"sd{k}": abs(rng.normal())}
+        point |= {f"z{k}": rng.normal(size=(n_groups, *shape))}
+    return point
+
+
+def compute_hierarchical_logp(point, X, y, scales=(1, 1, 1)):
+    """Log density of parameters (log sd instead of sd) and labels, category by category, by SciPy."""
+    total = 0.0
+    for k, scale in enumerate(scales, 1):
+        sd = point[f"sd{k}"]
+        total += norm.logpdf(point[f"mu{k}"]).sum() + norm.logpdf(point[f"z{k}"]).sum()
+        total += halfnorm.logpdf(sd, scale=scale) + np.log(sd)  # the sampler walks in log sd
+    for g, (points, labels) in enumerate(zip(X, y, strict=True)):
+        weights = {f"w{k}": point[f"mu{k}"] + point[f"sd{k}"] * point[f"z{k}"][g] for k in (1, 2, 3)}
+        total += bernoulli.logpmf(labels, compute_probability(weights, points)).sum()
+    return total
+
+
+def transform(point):
+    return {(f"{name}_log__" if name.startswith("sd") else name): np.log(value) if name.startswith("sd") else value
+            for name, value in point.items()}  # fmt: skip
+
+
+@pytest.mark.parametrize("likelihood", models.LIKELIHOODS)
+@pytest.mark.parametrize("scales", [(1, 1, 1), (1, 2, 5)])
+def test_the_hierarchical_density_is_that_of_scipy(likelihood, scales):
+    X, y = GROUPED.X_train, GROUPED.y_train
+    model = models.hierarchical_bnn(X, y, n_hidden=(3, 4), sd_scale=scales, likelihood=likelihood)
+    point = draw_hierarchical(0)
+    assert compile_logp(model)(transform(point)) == pytest.approx(
+        compute_hierarchical_logp(point, X, y, scales), rel=1e-7
+    )
+
+
+@pytest.mark.parametrize("likelihood", models.LIKELIHOODS)
+def test_groups_of_unequal_length_count_each_point_once(likelihood):
+    X = [GROUPED.X_train[0], GROUPED.X_train[1][:1], GROUPED.X_train[2][:5]]
+    y = [GROUPED.y_train[0], GROUPED.y_train[1][:1], GROUPED.y_train[2][:5]]
+    model = models.hierarchical_bnn(X, y, n_hidden=(3, 4), likelihood=likelihood)
+    point = draw_hierarchical(1)
+    assert compile_logp(model)(transform(point)) == pytest.approx(compute_hierarchical_logp(point, X, y), rel=1e-9)
+
+
+def test_the_articles_network_has_763_parameters():
+    moons = data.legacy_rotated_moons()
+    model = models.hierarchical_bnn(moons.X_train, moons.y_train, n_hidden=(5, 5))
+    assert sum(value.size for value in model.initial_point().values()) == 763
+
+
+def test_the_hierarchical_graph_can_be_simulated_from():
+    model = models.hierarchical_bnn(GROUPED.X_train, GROUPED.y_train, n_hidden=(3, 4), likelihood="graph")
+    with model:
+        drawn = pm.sample_prior_predictive(20, random_seed=0)
+    assert drawn["prior_predictive"]["y"].shape == (1, 20, 3, 8)
+    assert set(np.unique(drawn["prior_predictive"]["y"])) == {0, 1}
+
+
+def test_groups_are_filled_up_with_points_that_do_not_count():
+    X, y, n_obs = models.stack_groups([np.ones((3, 2)), np.ones((1, 2))], [[0, 1, 1], [1]])
+    np.testing.assert_array_equal(n_obs, [3, 1])
+    np.testing.assert_array_equal(X[1], [[1, 1], [0, 0], [0, 0]])
+    np.testing.assert_array_equal(y, [[0, 1, 1], [1, 0, 0]])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"X": GROUPED.X_train[0]}, r"X has shape \(8, 2\); wanted: \(group, obs, feature\)"),
+        ({"y": GROUPED.y_train[:2]}, "X has 3 groups, y has 2; wanted: labels for each group"),
+        ({"X": [], "y": []}, "X has no groups"),
+        ({"X": [np.ones((2, 2)), np.ones((2, 3))], "y": [[0, 1], [0, 1]]}, r"groups have \[2, 3\] features"),
+        ({"X": [np.ones((2, 2)), np.ones((0, 2))], "y": [[0, 1], []]}, "an empty group"),
+        ({"y": GROUPED.y_train + 1}, r"y\[0\] holds the labels"),
+        ({"n_hidden": (3, 0)}, r"n_hidden=\(3, 0\); wanted: numbers of units"),
+        ({"n_hidden": 5}, "n_hidden=5; wanted: numbers of units"),
+        ({"sd_scale": (1, 2)}, r"sd_scale=\(1, 2\); wanted: a scale above 0, or 3"),
+        ({"sd_scale": 0}, "sd_scale=0; wanted: a scale above 0"),
+        ({"activation": "sine"}, "activation='sine'; wanted: one of tanh, relu"),
+        ({"likelihood": "fast"}, "likelihood='fast'; wanted: 'graph' or 'fused'"),
+    ],
+)
+def test_a_wrong_argument_of_the_hierarchical_network_is_named(changes, message):
+    arguments = {"X": GROUPED.X_train, "y": GROUPED.y_train, "n_hidden": (3, 4)} | changes
+    with pytest.raises(ValueError, match=message):
+        models.hierarchical_bnn(**arguments)
+
+
+# --- the informed network
+
+
+@pytest.mark.parametrize("likelihood", models.LIKELIHOODS)
+def test_the_informed_density_is_that_of_a_multivariate_normal(likelihood):
+    rng = np.random.default_rng(0)
+    mean, factor = rng.normal(size=22), np.tril(rng.normal(size=(22, 22)), -1) + np.diag(1 + rng.random(22))
+    model = models.informed_bnn(X, Y, mean=mean, cholesky=factor, n_hidden=(3, 4), likelihood=likelihood)
+    z = rng.normal(size=22)
+    w = mean + factor @ z
+    weights = {"w1": w[:6].reshape(2, 3), "w2": w[6:18].reshape(3, 4), "w3": w[18:]}
+    # a change of variables from w to z multiplies the density by the factor's determinant
+    prior = multivariate_normal(mean, factor @ factor.T).logpdf(w) + np.log(np.diag(factor)).sum()
+    expected = prior + bernoulli.logpmf(Y, compute_probability(weights, X)).sum()
+    assert compile_logp(model)({"z": z}) == pytest.approx(expected, rel=1e-9)
+    np.testing.assert_allclose(model["w2"].eval({model["z"]: z}, mode="FAST_COMPILE"), weights["w2"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"mean": np.zeros(3)}, r"mean has shape \(3,\); wanted: \(22,\)"),
+        ({"cholesky": np.eye(3)}, r"cholesky has shape \(3, 3\); wanted: \(22, 22\)"),
+        ({"cholesky": np.ones((22, 22))}, "cholesky is not lower triangular"),
+        ({"cholesky": np.zeros((22, 22))}, "cholesky is not lower triangular with a positive diagonal"),
+        ({"mean": np.full(22, np.nan)}, "holds NaN or infinite numbers"),
+        ({"X": GROUPED.X_train, "y": GROUPED.y_train}, r"X has 3 dimensions; wanted: \(obs, feature\)"),
+    ],
+)
+def test_a_wrong_argument_of_the_informed_network_is_named(changes, message):
+    arguments = {"X": X, "y": Y, "mean": np.zeros(22), "cholesky": np.eye(22), "n_hidden": (3, 4)} | changes
+    with pytest.raises(ValueError, match=message):
+        models.informed_bnn(**arguments)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from bnn import data, models, predict
+from scipy.special import expit
 
 X = data.grid(5)
 
@@ -70,3 +71,54 @@ def without(name):
 def test_a_wrong_argument_is_named(weights, points, message):
     with pytest.raises(ValueError, match=message):
         predict.predict_probability(weights, points)
+
+
+# --- a hierarchical posterior
+
+
+def make_posterior(n_groups=3, n_hidden=(4, 5), seed=0):
+    """A posterior as `hierarchical_bnn` names it: two chains of six draws."""
+    rng = np.random.default_rng(seed)
+    variables = {}
+    for k, shape in enumerate([(2, n_hidden[0]), n_hidden, n_hidden[1:]], 1):
+        dims = tuple(f"d{k}_{i}" for i in range(len(shape)))
+        variables[f"mu{k}"] = (("chain", "draw", *dims), rng.normal(size=(2, 6, *shape)))
+        variables[f"sd{k}"] = (("chain", "draw"), abs(rng.normal(size=(2, 6))))
+        variables[f"z{k}"] = (("chain", "draw", "group", *dims), rng.normal(size=(2, 6, n_groups, *shape)))
+    return xr.Dataset(variables)
+
+
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+def test_each_category_is_predicted_by_its_own_network(activation):
+    posterior, points = make_posterior(), np.random.default_rng(1).normal(size=(3, 7, 2))
+    found = predict.predict_groups(posterior, points, activation=activation)
+    activate = np.tanh if activation == "tanh" else lambda z: np.maximum(z, 0)
+    assert found.shape == (2, 6, 3, 7)
+    for c, i, g in [(0, 0, 0), (1, 5, 2), (0, 3, 1)]:
+        draw = posterior.isel(chain=c, draw=i)
+        w1, w2, w3 = ((draw[f"mu{k}"] + draw[f"sd{k}"] * draw[f"z{k}"][g]).values for k in (1, 2, 3))
+        np.testing.assert_allclose(found[c, i, g], expit(activate(activate(points[g] @ w1) @ w2) @ w3), rtol=1e-12)
+
+
+def test_one_grid_serves_all_categories():
+    posterior, grid = make_posterior(), np.random.default_rng(1).normal(size=(7, 2))
+    found = predict.predict_groups(posterior, grid)
+    np.testing.assert_array_equal(found, predict.predict_groups(posterior, np.stack([grid] * 3)))
+
+
+def test_blocks_of_draws_do_not_show(monkeypatch):
+    posterior, grid = make_posterior(), np.random.default_rng(1).normal(size=(7, 2))
+    whole = predict.predict_groups(posterior, grid)
+    monkeypatch.setattr(predict, "BLOCK", 5)
+    np.testing.assert_allclose(predict.predict_groups(posterior, grid), whole, rtol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(7, 3), (2, 7, 2), (2,), (3, 7, 1)])
+def test_points_that_fit_no_category_are_refused(shape):
+    with pytest.raises(ValueError, match=r"wanted: \(3, obs, 2\) or \(obs, 2\)"):
+        predict.predict_groups(make_posterior(), np.zeros(shape))
+
+
+def test_a_posterior_that_is_not_hierarchical_is_refused():
+    with pytest.raises(ValueError, match="posterior holds sd1; wanted: mu1, sd1, z1"):
+        predict.combine_weights(make_posterior()[["sd1"]])

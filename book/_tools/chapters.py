@@ -29,6 +29,8 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 BOOK = Path(__file__).resolve().parents[1]
 REQUIREMENTS = BOOK.parent / "requirements.txt"
 CELL_TIMEOUT = 600  # seconds
+# progress lines are for whoever watches; nobody does here (bnn.inference)
+ENVIRONMENT = {"BNN_PROGRESS": "off"}
 # what a kernel reports of itself names the patch release of Python, which changes nothing that a reader sees
 LANGUAGE = {"name": "python", "file_extension": ".py", "mimetype": "text/x-python", "pygments_lexer": "ipython3"}
 
@@ -192,7 +194,7 @@ def _run(nb, path):
         store_widget_state=False,
     )
     try:
-        client.execute()
+        client.execute(env=os.environ | ENVIRONMENT)
     except (CellExecutionError, CellTimeoutError, DeadKernelError, NoSuchKernel) as error:
         raise ChapterError(f"{path}, {_locate_failure(nb)}:\n{error}") from None
 

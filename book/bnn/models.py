@@ -1,11 +1,15 @@
 """The PyMC models, one function each. A chapter that teaches a model shows the very source that stands here."""
 
+from itertools import pairwise
+
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
 from bnn.data import check_data
-from bnn.fused import flat_loglik
+from bnn.fused import ACTIVATIONS, network_loglik
+
+LIKELIHOODS = ("graph", "fused")
 
 
 def flat_bnn(X, y, *, n_hidden=(5, 5), prior_sd=1.0, total_size=None, likelihood="graph"):
@@ -25,7 +29,8 @@ def flat_bnn(X, y, *, n_hidden=(5, 5), prior_sd=1.0, total_size=None, likelihood
     -------
     pm.Model
         With variables ``w1``, ``w2``, ``w3``, ``p`` (class probability at X) and ``y``. Where X is an array,
-        ``pm.set_data({"X": X_new})`` moves the model to other points.
+        ``pm.set_data({"X": X_new, "labels": y_new})`` moves the model to other points, and so does
+        ``inference.compile_nuts(model).with_data(X=X_new, labels=y_new)`` without compiling again.
 
     Raises
     ------
@@ -40,6 +45,7 @@ def flat_bnn(X, y, *, n_hidden=(5, 5), prior_sd=1.0, total_size=None, likelihood
     }
     with pm.Model(coords=coords) as model:
         x = pm.Data("X", X, dims=("obs", "feature")) if is_array else X
+        labels = pm.Data("labels", y, dims="obs") if is_array else y
         w1 = pm.Normal("w1", 0, prior_sd, dims=("feature", "hidden_1"))
         w2 = pm.Normal("w2", 0, prior_sd, dims=("hidden_1", "hidden_2"))
         w3 = pm.Normal("w3", 0, prior_sd, dims="hidden_2")
@@ -47,10 +53,208 @@ def flat_bnn(X, y, *, n_hidden=(5, 5), prior_sd=1.0, total_size=None, likelihood
         h2 = pm.math.tanh(h1 @ w2)
         p = pm.Deterministic("p", pm.math.sigmoid(h2 @ w3))
         if likelihood == "fused":
-            pm.Potential("loglik", flat_loglik(x, y, w1, w2, w3))
+            pm.Potential("loglik", network_loglik(x, labels, [w1, w2, w3]))
         else:
-            pm.Bernoulli("y", p, observed=y, shape=p.shape, total_size=total_size)
+            pm.Bernoulli("y", p, observed=labels, shape=p.shape, total_size=total_size)
     return model
+
+
+def hierarchical_bnn(
+    X, y, *, n_hidden=(12, 12), sd_scale=1.0, activation="tanh", bias=False, likelihood="fused", dtype="float64"
+):
+    """One network for each category; the weights of all come from common normals that are learned.
+
+    Parameters
+    ----------
+    X : (group, obs, feature) array, or a list of (obs, feature) arrays of unequal lengths
+    y : (group, obs) array of 0 and 1, or a list of (obs,) arrays
+    n_hidden : ints, units in each hidden layer. The articles have (5, 5); chains agree more easily with (12, 12)
+    sd_scale : float > 0, or one for each layer of weights: scale of the HalfNormal prior of the group sds
+    activation : "tanh" or "relu"
+    bias : bool; a layer's biases have group means and offsets like its weights, and the sd of the layer
+    likelihood : "fused", or "graph", the same number as PyMC writes it; only "graph" has a variable ``y`` to simulate
+    dtype : "float64" or "float32", of the fused arithmetic
+
+    Returns
+    -------
+    pm.Model
+        For layer k = 1, 2, … with ``mu<k>`` (group means, N(0, 1)), ``sd<k>`` (HalfNormal) and ``z<k>`` (offsets,
+        N(0, 1), group axis first), and with ``bias_mu<k>``, ``bias_z<k>`` where there are biases. The weights of a
+        category are mu + sd * z. Data: ``X``, ``labels``, ``n_obs``.
+
+    Raises
+    ------
+    ValueError
+        For wrong shapes, labels other than 0 and 1, NaN, an empty group, widths or scales below zero.
+
+    Source: the non-centred form is Betancourt and Girolami (2015), Hamiltonian Monte Carlo for Hierarchical Models.
+    """
+    X, y, n_obs = stack_groups(X, y)
+    scales = _check_network(n_hidden, sd_scale, activation, likelihood)
+    layers = _name_layers(n_hidden)
+    coords = {"group": range(len(X)), "feature": range(X.shape[-1])}
+    coords |= {f"hidden_{k}": range(n) for k, n in enumerate(n_hidden, 1)}
+    weights, biases = [], []
+    with pm.Model(coords=coords) as model:
+        data = _add_data(X, y, n_obs)
+        for k, (scale, dims) in enumerate(zip(scales, layers, strict=True), 1):
+            mu = pm.Normal(f"mu{k}", 0, 1, dims=dims)
+            sd = pm.HalfNormal(f"sd{k}", scale)
+            z = pm.Normal(f"z{k}", 0, 1, dims=("group", *dims))
+            weights.append(mu + sd * z)
+            if bias:
+                mu = pm.Normal(f"bias_mu{k}", 0, 1, dims=dims[1:])
+                z = pm.Normal(f"bias_z{k}", 0, 1, dims=("group", *dims[1:]))
+                biases.append(mu + sd * z)
+        _observe(data, weights, biases, activation, likelihood, dtype)
+    return model
+
+
+def informed_bnn(X, y, *, mean, cholesky, n_hidden=(12, 12), activation="tanh", likelihood="fused", dtype="float64"):
+    """A network for a new category, with a multivariate normal prior on all its weights together.
+
+    Parameters
+    ----------
+    X : (obs, feature) array
+    y : (obs,) array of 0 and 1
+    mean : (weight,), prior mean of w1, w2, … flattened one after the other
+    cholesky : (weight, weight), lower triangular factor of the prior's covariance, with a positive diagonal;
+        block-diagonal where layers are independent
+    n_hidden, activation, likelihood, dtype : as in `hierarchical_bnn`
+
+    Returns
+    -------
+    pm.Model
+        With ``z`` (weight,), standard normal, and ``w1``, ``w2``, …, cut from mean + cholesky z. Data: ``X``,
+        ``labels``, ``mean``, ``cholesky``; all can be exchanged without compiling again.
+
+    Raises
+    ------
+    ValueError
+        As `hierarchical_bnn`, and for a mean or a factor of another size or shape.
+    """
+    X, y = check_data(X, y)
+    if X.ndim != 2:
+        raise ValueError(f"X has {X.ndim} dimensions; wanted: (obs, feature), one category")
+    _check_network(n_hidden, 1.0, activation, likelihood)
+    sizes = [X.shape[-1], *n_hidden]
+    shapes = [*pairwise(sizes), (sizes[-1],)]
+    mean, cholesky = _check_prior(mean, cholesky, sum(int(np.prod(shape)) for shape in shapes))
+    coords = {"feature": range(sizes[0]), "weight": range(len(mean))}
+    coords |= {f"hidden_{k}": range(n) for k, n in enumerate(n_hidden, 1)}
+    weights, start = [], 0
+    with pm.Model(coords=coords) as model:
+        data = _add_data(X, y)
+        z = pm.Normal("z", 0, 1, dims="weight")
+        flat = pm.Data("mean", mean, dims="weight") + pm.Data("cholesky", cholesky) @ z
+        for k, (shape, dims) in enumerate(zip(shapes, _name_layers(n_hidden), strict=True), 1):
+            size = int(np.prod(shape))
+            weights.append(pm.Deterministic(f"w{k}", flat[start : start + size].reshape(shape), dims=dims))
+            start += size
+        _observe(data, weights, [], activation, likelihood, dtype)
+    return model
+
+
+def stack_groups(X, y):
+    """Groups as arrays of one length, and how many points of each count.
+
+    Parameters
+    ----------
+    X : (group, obs, feature) array, or a list of (obs, feature) arrays of unequal lengths
+    y : (group, obs) array of 0 and 1, or a list of (obs,) arrays
+
+    Returns
+    -------
+    X (group, obs, feature), y (group, obs), n_obs (group,) : short groups are filled up with zeros that do not count
+
+    Raises
+    ------
+    ValueError
+        As `data.check_data`, with the number of the group.
+    """
+    if isinstance(X, np.ndarray) and X.ndim != 3:
+        raise ValueError(f"X has shape {X.shape}; wanted: (group, obs, feature), or a list of (obs, feature)")
+    if len(X) != len(y):
+        raise ValueError(f"X has {len(X)} groups, y has {len(y)}; wanted: labels for each group")
+    if len(X) == 0:
+        raise ValueError("X has no groups; wanted: at least one")
+    groups = [check_data(points, labels, name=f"y[{g}]") for g, (points, labels) in enumerate(zip(X, y, strict=True))]
+    n_features = sorted({points.shape[-1] for points, _ in groups})
+    if any(points.ndim != 2 for points, _ in groups) or len(n_features) > 1:
+        raise ValueError(f"groups have {n_features} features; wanted: (obs, feature) each, one number of features")
+    n_obs = np.array([len(labels) for _, labels in groups])
+    stacked = np.zeros((len(groups), n_obs.max(), n_features[0])), np.zeros((len(groups), n_obs.max()), "int32")
+    for g, (points, labels) in enumerate(groups):
+        stacked[0][g, : n_obs[g]], stacked[1][g, : n_obs[g]] = points, labels
+    return *stacked, n_obs
+
+
+def _name_layers(n_hidden):
+    """The dimensions of each layer of weights; the last has a single output and no axis for it."""
+    names = ["feature", *(f"hidden_{k}" for k in range(1, len(n_hidden) + 1))]
+    return [*pairwise(names), (names[-1],)]
+
+
+def _add_data(X, y, n_obs=None):
+    """Points and labels as data that can be exchanged, by the names of `network_loglik`'s arguments."""
+    group = ("group",) if X.ndim == 3 else ()
+    data = {
+        "X": pm.Data("X", X, dims=(*group, "obs", "feature")),
+        "y": pm.Data("labels", y, dims=(*group, "obs")),
+    }
+    return data if n_obs is None else data | {"n_obs": pm.Data("n_obs", n_obs, dims="group")}
+
+
+def _observe(data, weights, biases, activation, likelihood, dtype):
+    """The likelihood, by one of two ways, in the model whose context is open."""
+    if likelihood == "fused":
+        loglik = network_loglik(**data, weights=weights, biases=biases, activation=activation, dtype=dtype)
+        pm.Potential("loglik", loglik)
+        return
+    h = data["X"]
+    for k, w in enumerate(weights):
+        last = k == len(weights) - 1
+        h = h @ (w[..., None] if last else w)
+        if biases:
+            h = h + (biases[k][..., None, None] if last else biases[k][..., None, :])
+        if not last:
+            h = pm.math.tanh(h) if activation == "tanh" else pt.switch(h > 0, h, 0)
+    logit, labels = h[..., 0], data["y"]
+    if "n_obs" in data and (data["n_obs"].get_value() < labels.get_value().shape[-1]).any():
+        counts = pt.arange(labels.shape[1]) < data["n_obs"][:, None]
+        pm.Potential("loglik", pt.switch(counts, labels * logit - pt.softplus(logit), 0).sum())
+    else:
+        pm.Bernoulli("y", logit_p=logit, observed=labels, shape=logit.shape)
+
+
+def _check_network(n_hidden, sd_scale, activation, likelihood):
+    """Raise what `hierarchical_bnn` documents; else return one scale for each layer of weights."""
+    if np.ndim(n_hidden) != 1 or not all(isinstance(n, int | np.integer) and n > 0 for n in n_hidden):
+        raise ValueError(f"n_hidden={n_hidden}; wanted: numbers of units, each at least 1")
+    scales = np.broadcast_to(sd_scale, len(n_hidden) + 1) if np.ndim(sd_scale) == 0 else np.asarray(sd_scale)
+    if scales.shape != (len(n_hidden) + 1,) or not (scales > 0).all():
+        raise ValueError(f"sd_scale={sd_scale}; wanted: a scale above 0, or {len(n_hidden) + 1}, one for each layer")
+    if activation not in ACTIVATIONS:
+        raise ValueError(f"activation={activation!r}; wanted: one of {', '.join(ACTIVATIONS)}")
+    if likelihood not in LIKELIHOODS:
+        raise ValueError(f"likelihood={likelihood!r}; wanted: 'graph' or 'fused'")
+    return [float(scale) for scale in scales]
+
+
+def _check_prior(mean, cholesky, n_weights):
+    """Raise what `informed_bnn` documents; else return mean and factor as arrays."""
+    mean, cholesky = np.asarray(mean, dtype=float), np.asarray(cholesky, dtype=float)
+    if mean.shape != (n_weights,):
+        raise ValueError(f"mean has shape {mean.shape}; wanted: ({n_weights},), all weights of the network")
+    if cholesky.shape != (n_weights, n_weights):
+        raise ValueError(f"cholesky has shape {cholesky.shape}; wanted: ({n_weights}, {n_weights})")
+    if not (np.isfinite(mean).all() and np.isfinite(cholesky).all()):
+        raise ValueError("mean or cholesky holds NaN or infinite numbers; wanted: finite numbers")
+    if np.triu(cholesky, 1).any() or not (np.diag(cholesky) > 0).all():
+        raise ValueError(
+            "cholesky is not lower triangular with a positive diagonal; wanted: np.linalg.cholesky(covariance)"
+        )
+    return mean, cholesky
 
 
 def _check_inputs(X, y, n_hidden, prior_sd, likelihood):
@@ -59,7 +263,7 @@ def _check_inputs(X, y, n_hidden, prior_sd, likelihood):
         raise ValueError(f"n_hidden={n_hidden}; wanted: two numbers of units, each at least 1")
     if not prior_sd > 0:
         raise ValueError(f"prior_sd={prior_sd}; wanted: a standard deviation above 0")
-    if likelihood not in ("graph", "fused"):
+    if likelihood not in LIKELIHOODS:
         raise ValueError(f"likelihood={likelihood!r}; wanted: 'graph' or 'fused'")
     is_array = not isinstance(X, pt.TensorVariable)
     if is_array:

@@ -12,6 +12,66 @@ def flatten_chains(posterior):
     return {name: posterior[name].values.reshape(-1, *posterior[name].shape[2:]) for name in WEIGHTS}
 
 
+def combine_weights(posterior):
+    """The weights of every category of a hierarchical posterior, w = mu + sd z.
+
+    Parameters
+    ----------
+    posterior : Dataset with ``mu1``, ``sd1``, ``z1``, ``mu2``, …, as `models.hierarchical_bnn` names them
+
+    Returns
+    -------
+    dict of w1, w2, … to arrays (chain, draw, group, …), the last without an axis for its single output
+
+    Raises
+    ------
+    ValueError
+        When there is no such variable, or when the network has biases.
+    """
+    if "mu1" not in posterior or "bias_mu1" in posterior:
+        raise ValueError(f"posterior holds {', '.join(posterior)}; wanted: mu1, sd1, z1, mu2, … and no biases")
+    weights, k = {}, 1
+    while f"mu{k}" in posterior:
+        mu, sd, z = (posterior[f"{name}{k}"].values for name in ("mu", "sd", "z"))
+        weights[f"w{k}"] = mu[:, :, None] + sd.reshape(*sd.shape, *[1] * (z.ndim - 2)) * z
+        k += 1
+    return weights
+
+
+def predict_groups(posterior, X, *, activation="tanh"):
+    """P(y = 1) of each category's network of a hierarchical posterior, draw by draw.
+
+    Parameters
+    ----------
+    posterior : Dataset, as for `combine_weights`
+    X : (group, obs, feature), or (obs, feature), the same points for every category
+    activation : "tanh" or "relu", as in the model
+
+    Returns
+    -------
+    (chain, draw, group, obs) array of probabilities
+
+    Raises
+    ------
+    ValueError
+        For points that do not fit the weights.
+    """
+    weights = list(combine_weights(posterior).values())
+    n_chains, n_draws, n_groups, n_feature = weights[0].shape[:4]
+    X = np.asarray(X, dtype=float)
+    if X.ndim not in (2, 3) or X.shape[-1] != n_feature or (X.ndim == 3 and len(X) != n_groups):
+        raise ValueError(f"X has shape {X.shape}; wanted: ({n_groups}, obs, {n_feature}) or (obs, {n_feature})")
+    activate = {"tanh": np.tanh, "relu": lambda z: np.maximum(z, 0)}[activation]
+    p = np.empty((n_chains * n_draws, n_groups, X.shape[-2]))
+    flat = [w.reshape(-1, *w.shape[2:]) for w in weights]
+    for start in range(0, len(p), BLOCK):
+        h = X
+        for w in flat[:-1]:
+            h = activate(h @ w[start : start + BLOCK])
+        p[start : start + BLOCK] = expit(h @ flat[-1][start : start + BLOCK, ..., None])[..., 0]
+    return p.reshape(n_chains, n_draws, *p.shape[1:])
+
+
 def predict_probability(weights, X):
     """P(y = 1) of a flat network at each point, draw by draw.
 

@@ -5,7 +5,7 @@
   data sets: the standard error of their mean or, beside a single fit, their standard deviation, as the heading says;
   another machine agrees within the two runs' errors
 - diagnostic: ``~1.004 (below 1.01: yes)``; the verdict is equal, the figure may move
-- measured: ``31 s (measured)``; read from a file that `make studies` wrote
+- measured: ``31 s (measured)``; read from a file that `make studies` or `make bench` wrote
 """
 
 import html
@@ -60,10 +60,11 @@ def measured(value, unit):
 
 
 def read_data(name):
-    """What `make studies` wrote to ``book/data/<name>.json``: a dict with "rows" and where they come from."""
+    """What `make studies`, or `make bench` for "bench", wrote to ``book/data/<name>.json``: a dict with its origin."""
     path = DATA / f"{name}.json"
     if not path.exists():
-        raise FileNotFoundError(f"book/data/{name}.json is missing; `make studies` writes it")
+        command = "make bench" if name == "bench" else "make studies"
+        raise FileNotFoundError(f"book/data/{name}.json is missing; `{command}` writes it")
     return json.loads(path.read_text())
 
 

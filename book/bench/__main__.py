@@ -1,0 +1,148 @@
+"""python -m bench [--quick]: our engine and its peers side by side, in one run; what it says is book/data/bench.json.
+
+Everything runs on one core, one case after the other. Times are CPU seconds, compiling apart.
+``--quick`` does a little of everything in three minutes and writes _build/bench_quick.json instead.
+"""
+
+import importlib
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from importlib.metadata import version
+from pathlib import Path
+
+from bnn.report import DATA
+from chapters import machine
+from studies.__main__ import PACKAGES
+
+ENVIRONMENT = {
+    "BNN_PROGRESS": "off",
+    "OMP_NUM_THREADS": "1",
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
+}
+LIMIT = 1200  # seconds a group of cases may take
+
+
+def list_cases(quick):
+    """What is run: section name to groups of cases (function of `bench.cases`, list of arguments).
+
+    A group shares a process, and so what it has imported and compiled.
+    """
+    cases = importlib.import_module("bench.cases")
+    sizes = [(g, 50, 12) for g in (18, 60, 200, 1000)] + [(18, n, 12) for n in (200, 1000, 5000)]
+    sizes += [(18, 50, h) for h in (5, 8, 20, 50)]
+    engines, seeds, data_sets, widths, ways = (
+        list(cases.SAMPLERS),
+        [1, 2, 3],
+        ("legacy", "1", "2"),
+        (5, 8, 12),
+        cases.FLAT,
+    )
+    if quick:
+        engines, seeds, data_sets, widths = ["ours", "NumPyro"], [1], ("legacy",), (12,)
+        sizes, ways = [(18, 50, 12), (200, 50, 12)], ["compiled once, data swapped", "one batched model"]
+    budget, steps, draws, tune = (5, 2000, 100, 150) if quick else (40, 30_000, cases.DRAWS, cases.TUNE)
+    return {
+        "gradients": [("time_gradients", [{"n_hidden": h, "n_calls": 100 if quick else 500}]) for h in widths],
+        "profile": [("time_parts", [{"n_hidden": h}]) for h in widths],
+        "growth": [(
+            "time_size",
+            [{"n_groups": g, "n_obs": n, "n_hidden": h, "with_peers": not quick} for g, n, h in sizes],
+        )],
+        "samplers": [
+            ("sample_engine", [{"engine": e, "data": "legacy", "seed": s, "budget": budget} for s in seeds])
+            for e in engines
+        ],
+        "converged": [
+            ("sample_converged", [{"data": d, "seed": s, "draws": draws, "tune": tune} for s in seeds[:1] * quick
+                                  or range(1, 6)])
+            for d in data_sets
+        ],
+        "flat": [
+            ("fit_flat", [{"way": way, "n_groups": 3 if quick or "fresh" in way else 18, "draws": 500 - 400 * quick}])
+            for way in ways
+        ],
+        "advi": [
+            ("fit_advi", [{"way": way, "seed": s, "n_steps": steps} for s in seeds])
+            for way in list(cases.ADVI)[-1 if quick else 0:]
+        ],
+        "prediction": [
+            ("predict_points", [{"way": way, "n_draws": 500, "n_points": 500}])
+            for way in cases.PREDICTION[: 1 if quick else 2]
+        ],
+    }  # fmt: skip
+
+
+def run_group(function, arguments, here):
+    """The rows of one group of cases: in this process, or in one of its own on the first core."""
+    if here:
+        return [run_case(function, case) for case in arguments]
+    command = [sys.executable, "-m", "bench", "--group", function, json.dumps(arguments)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT)
+    except subprocess.TimeoutExpired:
+        return [case | {"failed": f"its group took more than {LIMIT} s"} for case in arguments]
+    found = re.findall(r"^RESULT (.*)$", done.stdout, flags=re.MULTILINE)
+    lost = {"failed": (done.stderr.strip().splitlines() or ["no output"])[-1][:200]}
+    return [json.loads(row) for row in found] + [case | lost for case in arguments[len(found) :]]
+
+
+def run_case(function, case):
+    """One row: what was given, and what was found or what went wrong in one line."""
+    try:
+        return case | getattr(importlib.import_module("bench.cases"), function)(**case)
+    except Exception as error:
+        return case | {"failed": f"{type(error).__name__}: {error}".splitlines()[0][:200]}
+
+
+def run(quick):
+    """All cases; the table is written when the last one is done."""
+    started, sections = time.monotonic(), {}
+    for section, groups in list_cases(quick).items():
+        sections[section] = []
+        for function, arguments in groups:
+            for row in run_group(function, arguments, here=quick):
+                sections[section].append(row)
+                print(f"{(time.monotonic() - started) / 60:5.1f} min  {section}  {shorten(row)}", flush=True)
+    table = {
+        "study": "bench",
+        "measured": True,
+        "quick": quick,
+        "minutes": round((time.monotonic() - started) / 60, 1),
+        "machine": machine(),
+        "cores": 1,
+        "python": sys.version.split()[0],
+        "versions": {package: version(package) for package in (*PACKAGES, "numpyro", "blackjax")},
+        **sections,
+    }
+    path = Path("_build/bench_quick.json") if quick else DATA / "bench.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(table, indent=1) + "\n")
+    os.replace(part, path)
+    print(f"wrote {path} after {table['minutes']} minutes")
+    failed = [row for rows in sections.values() for row in rows if "failed" in row]
+    if failed:
+        raise SystemExit(f"{len(failed)} cases failed")
+
+
+def shorten(row):
+    """A row in one line, numbers in three digits."""
+    if "rows" in row:
+        parts = (f"{r['form']} {r.get('part', '')}: {r['us']:.3g} us" for r in row["rows"])
+        return f"n_hidden {row['n_hidden']}, {', '.join(parts)}"
+    return ", ".join(f"{k} {v:.3g}" if isinstance(v, float) else f"{k} {v}" for k, v in row.items())
+
+
+if __name__ == "__main__":
+    os.environ.update(ENVIRONMENT)  # before anything imports JAX
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {0})
+    if sys.argv[1:2] == ["--group"]:
+        for wanted in json.loads(sys.argv[3]):
+            print("RESULT", json.dumps(run_case(sys.argv[2], wanted)), flush=True)
+    else:
+        run(quick="--quick" in sys.argv)
