@@ -466,7 +466,9 @@ def test_a_terminal_is_watched_unless_the_environment_says_off(setting, shown):
     environ = os.environ | {"BNN_PROGRESS": setting, "TERM": "xterm"}
     subprocess.run([sys.executable, "-c", code], stderr=end, env=environ, check=True)
     os.write(end, b".")  # so that there is something to read
-    written = os.read(terminal, 1000).decode()
+    written = ""
+    while not written.endswith("."):  # a terminal hands out what it has so far
+        written += os.read(terminal, 1000).decode()
     os.close(end), os.close(terminal)
     assert written == ("\r\x1b[Khalf way\r\x1b[K." if shown else ".")
 

@@ -1,5 +1,6 @@
 """The flat network: its density against SciPy, its symmetries, its data."""
 
+import jax
 import numpy as np
 import pymc as pm
 import pytensor
@@ -7,8 +8,10 @@ import pytest
 from bnn import data, models
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jax.scipy.stats import norm as jax_norm
 from scipy.special import expit
 from scipy.stats import bernoulli, halfnorm, multivariate_normal, norm
+from scipy.stats import t as student_t
 
 N = 20
 MOONS = data.flat_moons(seed=0, n_obs=2 * N)
@@ -251,6 +254,67 @@ def test_groups_of_unequal_length_count_each_point_once(likelihood):
     assert compile_logp(model)(transform(point)) == pytest.approx(compute_hierarchical_logp(point, X, y), rel=1e-9)
 
 
+@pytest.mark.parametrize("sd_per", ["layer", "connection"])
+def test_the_hierarchical_density_and_its_gradient_are_those_of_jax(sd_per):
+    """Written in JAX from the formulas of the page, with nothing of ours or of PyMC's."""
+    X, y = GROUPED.X_train, GROUPED.y_train
+    model = models.hierarchical_bnn(X, y, n_hidden=(3, 4), sd_scale=2.0, sd_per=sd_per)
+    rng = np.random.default_rng(3)
+    point = {name: rng.normal(size=np.shape(value)) for name, value in model.initial_point().items()}
+
+    def logp(point):
+        total, h = 0.0, jax.numpy.asarray(X)
+        for k in (1, 2, 3):
+            mu, log_sd, z = point[f"mu{k}"], point[f"sd{k}_log__"], point[f"z{k}"]
+            sd = jax.numpy.exp(log_sd)
+            total += jax_norm.logpdf(mu).sum() + jax_norm.logpdf(z).sum()
+            total += (jax.numpy.log(2.0) + jax_norm.logpdf(sd, scale=2.0) + log_sd).sum()
+            w = mu + sd * z
+            h = jax.numpy.einsum("gof,gfh->goh", h, w) if k < 3 else jax.numpy.einsum("goh,gh->go", h, w)
+            h = jax.numpy.tanh(h) if k < 3 else h
+        return total + jax.scipy.stats.bernoulli.logpmf(y, jax.nn.sigmoid(h)).sum()
+
+    with jax.enable_x64(True):
+        value, slopes = jax.value_and_grad(logp)({name: jax.numpy.asarray(v) for name, v in point.items()})
+    assert compile_logp(model)(point) == pytest.approx(float(value), rel=1e-6)
+    found = model.compile_dlogp(mode="FAST_COMPILE")(point)
+    expected = np.concatenate([np.ravel(slopes[value.name]) for value in model.value_vars])
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-8)
+
+
+def test_one_sd_for_each_connection_has_a_layers_shape():
+    model = models.hierarchical_bnn(GROUPED.X_train, GROUPED.y_train, n_hidden=(3, 4), sd_per="connection")
+    assert model.named_vars_to_dims["sd2"] == ("hidden_1", "hidden_2")
+    assert model["sd3"].eval(mode="FAST_COMPILE").shape == (4,)
+
+
+# --- unpooled networks
+
+
+@pytest.mark.parametrize("likelihood", models.LIKELIHOODS)
+def test_the_unpooled_density_is_a_product_over_categories(likelihood):
+    X, y, sds = GROUPED.X_train, GROUPED.y_train, (0.5, 1.5, 2.0)
+    model = models.unpooled_bnn(X, y, n_hidden=(3, 4), prior_sd=sds, likelihood=likelihood)
+    weights = [draw_weights(g, n_hidden=(3, 4)) for g in range(3)]
+    expected = 0.0
+    for one, points, labels in zip(weights, X, y, strict=True):
+        expected += sum(norm.logpdf(one[f"w{k}"], 0, sd).sum() for k, sd in enumerate(sds, 1))
+        expected += bernoulli.logpmf(labels, compute_probability(one, points)).sum()
+    stacked = {name: np.stack([one[name] for one in weights]) for name in weights[0]}
+    assert compile_logp(model)(stacked) == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_scales_of_the_unpooled_networks_can_be_exchanged():
+    model = models.unpooled_bnn(GROUPED.X_train, GROUPED.y_train, n_hidden=(3, 4))
+    point = {name: np.ones_like(value) for name, value in model.initial_point().items()}
+    before = compile_logp(model)(point)
+    with model:
+        pm.set_data({"prior_sd": [2.0, 2.0, 2.0]})
+    n_weights = sum(value.size for value in point.values())
+    moved = norm.logpdf(1, 0, 2) - norm.logpdf(1, 0, 1)
+    assert compile_logp(model)(point) - before == pytest.approx(n_weights * moved, rel=1e-9)
+
+
 def test_the_articles_network_has_763_parameters():
     moons = data.legacy_rotated_moons()
     model = models.hierarchical_bnn(moons.X_train, moons.y_train, n_hidden=(5, 5))
@@ -285,6 +349,8 @@ def test_groups_are_filled_up_with_points_that_do_not_count():
         ({"n_hidden": 5}, "n_hidden=5; wanted: numbers of units"),
         ({"sd_scale": (1, 2)}, r"sd_scale=\(1, 2\); wanted: a scale above 0, or 3"),
         ({"sd_scale": 0}, "sd_scale=0; wanted: a scale above 0"),
+        ({"sd_per": "unit"}, "sd_per='unit', bias=False; wanted: 'layer', or 'connection' without biases"),
+        ({"sd_per": "connection", "bias": True}, "sd_per='connection', bias=True; wanted"),
         ({"activation": "sine"}, "activation='sine'; wanted: one of tanh, relu"),
         ({"likelihood": "fast"}, "likelihood='fast'; wanted: 'graph' or 'fused'"),
     ],
@@ -293,6 +359,12 @@ def test_a_wrong_argument_of_the_hierarchical_network_is_named(changes, message)
     arguments = {"X": GROUPED.X_train, "y": GROUPED.y_train, "n_hidden": (3, 4)} | changes
     with pytest.raises(ValueError, match=message):
         models.hierarchical_bnn(**arguments)
+
+
+@pytest.mark.parametrize("prior_sd", [0, (1, 2), (1, 1, -1)])
+def test_a_wrong_scale_of_the_unpooled_networks_is_named(prior_sd):
+    with pytest.raises(ValueError, match=r"prior_sd=.*; wanted: a scale above 0, or 3, one for each layer"):
+        models.unpooled_bnn(GROUPED.X_train, GROUPED.y_train, n_hidden=(3, 4), prior_sd=prior_sd)
 
 
 # --- the informed network
@@ -313,9 +385,23 @@ def test_the_informed_density_is_that_of_a_multivariate_normal(likelihood):
     np.testing.assert_allclose(model["w2"].eval({model["z"]: z}, mode="FAST_COMPILE"), weights["w2"])
 
 
+@pytest.mark.parametrize("nu", [3, 8.5])
+def test_the_student_prior_has_the_same_covariance_and_heavier_tails(nu):
+    rng = np.random.default_rng(0)
+    mean, factor, z = rng.normal(size=22), np.eye(22) + np.tril(rng.normal(size=(22, 22)), -1), rng.normal(size=22)
+    model = models.informed_bnn(X, Y, mean=mean, cholesky=factor, nu=nu, n_hidden=(3, 4))
+    flat = mean + factor @ z
+    weights = {"w1": flat[:6].reshape(2, 3), "w2": flat[6:18].reshape(3, 4), "w3": flat[18:]}
+    prior = student_t(nu, scale=np.sqrt((nu - 2) / nu))
+    expected = prior.logpdf(z).sum() + bernoulli.logpmf(Y, compute_probability(weights, X)).sum()
+    assert compile_logp(model)({"z": z}) == pytest.approx(expected, rel=1e-6)
+    assert prior.std() == pytest.approx(1)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"nu": 2}, "nu=2; wanted: above 2"),
         ({"mean": np.zeros(3)}, r"mean has shape \(3,\); wanted: \(22,\)"),
         ({"cholesky": np.eye(3)}, r"cholesky has shape \(3, 3\); wanted: \(22, 22\)"),
         ({"cholesky": np.ones((22, 22))}, "cholesky is not lower triangular"),

@@ -99,6 +99,18 @@ def test_a_surface_does_not_move_the_frame_of_a_category():
     assert (axes[0].get_xlim(), axes[1].get_ylim()) == ((-3, 3), (-3, 3))
 
 
+@pytest.mark.parametrize("kind", ["probability", "uncertainty"])
+def test_every_category_shows_its_own_surface_on_one_scale_with_its_points(kind):
+    moons = data.rotated_moons(seed=0, n_groups=7, n_train=5)
+    values = np.linspace(0, 0.4, 7)[:, None] * np.ones(16)
+    fig, axes = plots.plot_groups(values, moons.X_train, moons.y_train, kind=kind)
+    for g, ax in enumerate(axes):
+        assert (ax.images[0].get_array() == values[g, 0]).all()
+        assert ax.images[0].get_clim() == ((0, 1) if kind == "probability" else (0, 0.4))
+        assert sum(len(drawn.get_offsets()) for drawn in ax.collections) == 5
+    assert len(fig.axes) == 12 + 1  # two rows of six, and the colour bar
+
+
 def test_calibration_shows_share_against_probability(ax):
     found = score.calibrate(np.linspace(0.01, 0.99, 50), np.arange(50) % 2)
     assert plots.plot_calibration(found, ax, label="a network") is ax
@@ -118,6 +130,7 @@ def test_smoothing_takes_the_mean_of_each_block_and_drops_the_rest():
     [
         (lambda: plots.plot_surface(np.zeros(9), kind="entropy"), r"kind='entropy'; wanted: 'probability' or"),
         (lambda: plots.plot_surface(np.zeros(10)), r"values has 10 entries; wanted: a square grid"),
+        (lambda: plots.plot_groups(np.ones((2, 9)), np.ones((3, 1, 2)), np.ones((3, 1))), "for 3 categories; wanted"),
         (lambda: plots.smooth(np.zeros(3), 0), r"window=0 for 3 values; wanted: at least 1"),
         (lambda: plots.smooth(np.zeros(3), 4), r"window=4 for 3 values; wanted: at least 1"),
     ],

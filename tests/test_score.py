@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import entropy as scipy_entropy
+from scipy.stats import sem
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 
@@ -56,6 +57,37 @@ def test_the_error_of_a_score_is_its_spread_over_data_sets():
 
 
 # --- Monte Carlo error
+
+
+def test_groups_are_scored_one_by_one():
+    rng = np.random.default_rng(0)
+    p, y = rng.random((4, 9)), rng.integers(0, 2, (4, 9))
+    found = score.score_groups(p, y)
+    for g in range(4):
+        assert {name: values[g] for name, values in found.items()} == score.score(p[g], y[g])
+
+
+def test_a_comparison_is_the_mean_difference_over_categories_with_its_spread():
+    rng = np.random.default_rng(0)
+    p, other, y = rng.random((6, 9)), rng.random((6, 9)), rng.integers(0, 2, (6, 9))
+    each = [score.score(a, c)["brier"] - score.score(b, c)["brier"] for a, b, c in zip(p, other, y, strict=True)]
+    assert score.compare(p, other, y)["brier"] == pytest.approx((np.mean(each), sem(each)))
+    assert score.compare(p, p, y) == dict.fromkeys(("accuracy", "lpd", "brier"), (0, 0))
+    forth, back = score.compare(p, other, y), score.compare(other, p, y)
+    assert forth["lpd"][0] == pytest.approx(-back["lpd"][0])
+
+
+def test_the_error_of_a_comparison_sees_that_points_of_a_category_share_their_fate():
+    """Categories differ as wholes: taking the points as independent would understate the error several times."""
+    rng = np.random.default_rng(1)
+    differences, errors = [], []
+    for _ in range(200):
+        good = rng.random((18, 1)) < 0.5  # in half of the categories the first forecast is better, at every point
+        y = rng.integers(0, 2, (18, 50))
+        p, other = (np.where(y == 1, q, 1 - q) for q in (np.where(good, 0.8, 0.6), np.where(good, 0.6, 0.8)))
+        found = score.compare(p, other, y)["lpd"]
+        differences.append(found[0]), errors.append(found[1])
+    assert np.mean(errors) == pytest.approx(np.std(differences), rel=0.15)
 
 
 def simulate_draws(rng, n_draws, persistence=0.0):

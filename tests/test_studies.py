@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -129,6 +130,15 @@ def test_a_study_writes_every_case_with_its_origin(monkeypatch, tmp_path, capsys
     assert (table["study"], table["measured"], table["machine"]) == ("toy", False, machine())
     assert table["rows"] == [case | Toy.compute(**case) for case in Toy.CASES]
     assert [path.name for path in tmp_path.iterdir()] == ["toy.json"]
+
+
+def test_two_processes_write_the_same_rows(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr("studies.__main__.DATA", tmp_path)
+    monkeypatch.setattr("studies.__main__.load", lambda name: Toy)
+    monkeypatch.setattr("studies.__main__.ProcessPoolExecutor", ThreadPoolExecutor)  # a process would not know Toy
+    monkeypatch.setenv("JOBS", "2")
+    run("toy")
+    assert json.loads((tmp_path / "toy.json").read_text())["rows"] == [case | Toy.compute(**case) for case in Toy.CASES]
 
 
 def test_a_study_that_fails_leaves_its_old_table(monkeypatch, tmp_path, capsys):

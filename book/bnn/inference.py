@@ -393,6 +393,39 @@ def sample_nuts(
     return tree
 
 
+def sample_groups(model, X, y, *, seed, **options):
+    """NUTS for each category by itself, with a model that is compiled once.
+
+    Parameters
+    ----------
+    model : a `models.unpooled_bnn`, `models.informed_bnn` or `models.flat_bnn` of one category, or what
+        `compile_nuts` made of it
+    X : (group, obs, feature) array, or a list of (obs, feature) arrays
+    y : (group, obs) array of 0 and 1, or a list of (obs,) arrays
+    seed : int; each category gets a seed derived from it
+    options : as in `sample_nuts`
+
+    Returns
+    -------
+    list of DataTree, one for each category
+    """
+    check_seed(seed)
+    compiled = model if isinstance(model, CompiledNuts) else compile_nuts(model)
+    grouped = compiled.data["X"].ndim == 3
+    if grouped and compiled.data["X"].shape[0] != 1:
+        raise ValueError(f"model has {compiled.data['X'].shape[0]} groups; wanted: one, sampled for each category")
+    if len(X) != len(y):
+        raise ValueError(f"X has {len(X)} groups, y has {len(y)}; wanted: labels for each group")
+    trees = []
+    seeds = np.random.SeedSequence(seed).generate_state(len(X))
+    for points, labels, group_seed in zip(X, y, seeds, strict=True):
+        arrays = {"X": points, "labels": labels}
+        if grouped:
+            arrays = {"X": points[None], "labels": labels[None], "n_obs": [len(labels)]}
+        trees.append(sample_nuts(compiled.with_data(**arrays), seed=int(group_seed), **options))
+    return trees
+
+
 @dataclass(frozen=True)
 class _Run:
     """What an engine found: two data sets, and seconds by name."""

@@ -59,8 +59,55 @@ def flat_bnn(X, y, *, n_hidden=(5, 5), prior_sd=1.0, total_size=None, likelihood
     return model
 
 
+def unpooled_bnn(
+    X, y, *, n_hidden=(12, 12), prior_sd=1.0, activation="tanh", likelihood="fused", dtype="float64"
+):  # fmt: skip
+    """One network for each category, and nothing that ties them: every weight has a zero-mean normal prior.
+
+    Parameters
+    ----------
+    X : (group, obs, feature) array, or a list of (obs, feature) arrays of unequal lengths
+    y : (group, obs) array of 0 and 1, or a list of (obs,) arrays
+    n_hidden : ints, units in each hidden layer
+    prior_sd : float > 0, or one for each layer of weights
+    activation, likelihood, dtype : as in `hierarchical_bnn`
+
+    Returns
+    -------
+    pm.Model
+        With ``w1``, ``w2``, …, group axis first. Data: ``X``, ``labels``, ``n_obs`` and ``prior_sd`` (layer,). The
+        posterior is a product over categories, so `inference.sample_groups` samples them one by one.
+
+    Raises
+    ------
+    ValueError
+        As `hierarchical_bnn`.
+    """
+    X, y, n_obs = stack_groups(X, y)
+    prior_sd = _check_network(n_hidden, prior_sd, activation, likelihood, name="prior_sd")
+    coords = {"group": range(len(X)), "feature": range(X.shape[-1])}
+    coords |= {f"hidden_{k}": range(n) for k, n in enumerate(n_hidden, 1)}
+    with pm.Model(coords=coords) as model:
+        data = _add_data(X, y, n_obs)
+        sd = pm.Data("prior_sd", prior_sd)
+        weights = [
+            pm.Normal(f"w{k}", 0, sd[k - 1], dims=("group", *dims)) for k, dims in enumerate(_name_layers(n_hidden), 1)
+        ]
+        _observe(data, weights, [], activation, likelihood, dtype)
+    return model
+
+
 def hierarchical_bnn(
-    X, y, *, n_hidden=(12, 12), sd_scale=1.0, activation="tanh", bias=False, likelihood="fused", dtype="float64"
+    X,
+    y,
+    *,
+    n_hidden=(12, 12),
+    sd_scale=1.0,
+    sd_per="layer",
+    activation="tanh",
+    bias=False,
+    likelihood="fused",
+    dtype="float64",
 ):
     """One network for each category; the weights of all come from common normals that are learned.
 
@@ -70,6 +117,7 @@ def hierarchical_bnn(
     y : (group, obs) array of 0 and 1, or a list of (obs,) arrays
     n_hidden : ints, units in each hidden layer. The articles have (5, 5); chains agree more easily with (12, 12)
     sd_scale : float > 0, or one for each layer of weights: scale of the HalfNormal prior of the group sds
+    sd_per : "layer", one group sd for all weights of a layer, as in the articles; or "connection", one for each weight
     activation : "tanh" or "relu"
     bias : bool; a layer's biases have group means and offsets like its weights, and the sd of the layer
     likelihood : "fused", or "graph", the same number as PyMC writes it; only "graph" has a variable ``y`` to simulate
@@ -91,6 +139,8 @@ def hierarchical_bnn(
     """
     X, y, n_obs = stack_groups(X, y)
     scales = _check_network(n_hidden, sd_scale, activation, likelihood)
+    if sd_per not in ("layer", "connection") or (bias and sd_per == "connection"):
+        raise ValueError(f"sd_per={sd_per!r}, bias={bias}; wanted: 'layer', or 'connection' without biases")
     layers = _name_layers(n_hidden)
     coords = {"group": range(len(X)), "feature": range(X.shape[-1])}
     coords |= {f"hidden_{k}": range(n) for k, n in enumerate(n_hidden, 1)}
@@ -99,7 +149,7 @@ def hierarchical_bnn(
         data = _add_data(X, y, n_obs)
         for k, (scale, dims) in enumerate(zip(scales, layers, strict=True), 1):
             mu = pm.Normal(f"mu{k}", 0, 1, dims=dims)
-            sd = pm.HalfNormal(f"sd{k}", scale)
+            sd = pm.HalfNormal(f"sd{k}", scale, dims=dims if sd_per == "connection" else ())
             z = pm.Normal(f"z{k}", 0, 1, dims=("group", *dims))
             weights.append(mu + sd * z)
             if bias:
@@ -110,7 +160,9 @@ def hierarchical_bnn(
     return model
 
 
-def informed_bnn(X, y, *, mean, cholesky, n_hidden=(12, 12), activation="tanh", likelihood="fused", dtype="float64"):
+def informed_bnn(
+    X, y, *, mean, cholesky, nu=None, n_hidden=(12, 12), activation="tanh", likelihood="fused", dtype="float64"
+):
     """A network for a new category, with a multivariate normal prior on all its weights together.
 
     Parameters
@@ -120,13 +172,15 @@ def informed_bnn(X, y, *, mean, cholesky, n_hidden=(12, 12), activation="tanh", 
     mean : (weight,), prior mean of w1, w2, … flattened one after the other
     cholesky : (weight, weight), lower triangular factor of the prior's covariance, with a positive diagonal;
         block-diagonal where layers are independent
+    nu : float > 2; then ``z`` are independent Student-t variables of `nu` degrees of freedom, scaled to sd 1, and the
+        prior has heavier tails around the same mean and covariance
     n_hidden, activation, likelihood, dtype : as in `hierarchical_bnn`
 
     Returns
     -------
     pm.Model
-        With ``z`` (weight,), standard normal, and ``w1``, ``w2``, …, cut from mean + cholesky z. Data: ``X``,
-        ``labels``, ``mean``, ``cholesky``; all can be exchanged without compiling again.
+        With ``z`` (weight,), standard normal (or Student-t), and ``w1``, ``w2``, …, cut from mean + cholesky z. Data:
+        ``X``, ``labels``, ``mean``, ``cholesky``; all can be exchanged without compiling again.
 
     Raises
     ------
@@ -139,13 +193,18 @@ def informed_bnn(X, y, *, mean, cholesky, n_hidden=(12, 12), activation="tanh", 
     _check_network(n_hidden, 1.0, activation, likelihood)
     sizes = [X.shape[-1], *n_hidden]
     shapes = [*pairwise(sizes), (sizes[-1],)]
+    if nu is not None and not nu > 2:
+        raise ValueError(f"nu={nu}; wanted: above 2, where a Student-t has a standard deviation, or None")
     mean, cholesky = _check_prior(mean, cholesky, sum(int(np.prod(shape)) for shape in shapes))
     coords = {"feature": range(sizes[0]), "weight": range(len(mean))}
     coords |= {f"hidden_{k}": range(n) for k, n in enumerate(n_hidden, 1)}
     weights, start = [], 0
     with pm.Model(coords=coords) as model:
         data = _add_data(X, y)
-        z = pm.Normal("z", 0, 1, dims="weight")
+        if nu is None:
+            z = pm.Normal("z", 0, 1, dims="weight")
+        else:
+            z = pm.StudentT("z", nu=nu, mu=0, sigma=np.sqrt((nu - 2) / nu), dims="weight")
         flat = pm.Data("mean", mean, dims="weight") + pm.Data("cholesky", cholesky) @ z
         for k, (shape, dims) in enumerate(zip(shapes, _name_layers(n_hidden), strict=True), 1):
             size = int(np.prod(shape))
@@ -227,13 +286,13 @@ def _observe(data, weights, biases, activation, likelihood, dtype):
         pm.Bernoulli("y", logit_p=logit, observed=labels, shape=logit.shape)
 
 
-def _check_network(n_hidden, sd_scale, activation, likelihood):
+def _check_network(n_hidden, sd_scale, activation, likelihood, name="sd_scale"):
     """Raise what `hierarchical_bnn` documents; else return one scale for each layer of weights."""
     if np.ndim(n_hidden) != 1 or not all(isinstance(n, int | np.integer) and n > 0 for n in n_hidden):
         raise ValueError(f"n_hidden={n_hidden}; wanted: numbers of units, each at least 1")
     scales = np.broadcast_to(sd_scale, len(n_hidden) + 1) if np.ndim(sd_scale) == 0 else np.asarray(sd_scale)
     if scales.shape != (len(n_hidden) + 1,) or not (scales > 0).all():
-        raise ValueError(f"sd_scale={sd_scale}; wanted: a scale above 0, or {len(n_hidden) + 1}, one for each layer")
+        raise ValueError(f"{name}={sd_scale}; wanted: a scale above 0, or {len(n_hidden) + 1}, one for each layer")
     if activation not in ACTIVATIONS:
         raise ValueError(f"activation={activation!r}; wanted: one of {', '.join(ACTIVATIONS)}")
     if likelihood not in LIKELIHOODS:

@@ -97,6 +97,37 @@ def make_group_axes(n_groups=18, *, n_columns=6, width=7.0):
     return fig, axes.flat[:n_groups]
 
 
+def plot_groups(values, X, y, *, kind="probability", vmax=None, size=4):
+    """One surface for each category, always in the same place, with its points on top.
+
+    Parameters
+    ----------
+    values : (group, n * n) values on `bnn.data.grid(n)`
+    X : (group, obs, 2), y : (group, obs)
+    kind, vmax : as in `plot_surface`; `vmax` defaults to the largest value of all categories
+    size : marker area in points squared
+
+    Returns
+    -------
+    figure and (group,) array of axes
+    """
+    values = np.asarray(values)
+    if values.ndim != 2 or len(values) != len(X):
+        raise ValueError(f"values has shape {values.shape} for {len(X)} categories; wanted: (group, n * n)")
+    fig, axes = make_group_axes(len(values))
+    top = (values.max() if vmax is None else vmax) if kind == "uncertainty" else None
+    for surface, points, labels, ax in zip(values, X, y, axes, strict=True):
+        image = plot_surface(surface, ax, kind=kind, vmax=top)
+        plot_points(points, labels, ax, size=size, label=False)
+    name = "P(class 1)" if kind == "probability" else "sd of P(class 1) over draws"
+    bar = fig.colorbar(image, ax=list(axes), shrink=0.8, aspect=30, pad=0.01)
+    bar.set_label(name, fontsize=8)
+    bar.ax.tick_params(labelsize=7)
+    fig.supxlabel("first feature (scaled)", fontsize=9)
+    fig.supylabel("second feature (scaled)", fontsize=9)
+    return fig, axes
+
+
 def plot_calibration(calibration, ax=None, *, label=None, color=CLASS_COLORS[0]):
     """Observed share of class 1 against predicted probability, with two standard errors, and the diagonal.
 

@@ -33,17 +33,25 @@ def combine_weights(posterior):
     weights, k = {}, 1
     while f"mu{k}" in posterior:
         mu, sd, z = (posterior[f"{name}{k}"].values for name in ("mu", "sd", "z"))
-        weights[f"w{k}"] = mu[:, :, None] + sd.reshape(*sd.shape, *[1] * (z.ndim - 2)) * z
+        one_a_layer = sd.ndim == 2  # else one for each connection
+        sd = sd.reshape(*sd.shape, *[1] * (z.ndim - 2)) if one_a_layer else sd[:, :, None]
+        weights[f"w{k}"] = mu[:, :, None] + sd * z
         k += 1
     return weights
 
 
+def _list_layers(weights):
+    """The names w1, w2, … that are there."""
+    return [name for name in (f"w{k}" for k in range(1, len(weights) + 1)) if name in weights]
+
+
 def predict_groups(posterior, X, *, activation="tanh"):
-    """P(y = 1) of each category's network of a hierarchical posterior, draw by draw.
+    """P(y = 1) of each category's network, draw by draw.
 
     Parameters
     ----------
-    posterior : Dataset, as for `combine_weights`
+    posterior : Dataset of a hierarchical network, as for `combine_weights`; or the weights w1, w2, … of every category,
+        a Dataset or dict of (chain, draw, group, …), the last without an axis for its single output
     X : (group, obs, feature), or (obs, feature), the same points for every category
     activation : "tanh" or "relu", as in the model
 
@@ -56,7 +64,10 @@ def predict_groups(posterior, X, *, activation="tanh"):
     ValueError
         For points that do not fit the weights.
     """
-    weights = list(combine_weights(posterior).values())
+    if "w1" in posterior:
+        weights = [np.asarray(posterior[name]) for name in _list_layers(posterior)]
+    else:
+        weights = list(combine_weights(posterior).values())
     n_chains, n_draws, n_groups, n_feature = weights[0].shape[:4]
     X = np.asarray(X, dtype=float)
     if X.ndim not in (2, 3) or X.shape[-1] != n_feature or (X.ndim == 3 and len(X) != n_groups):
@@ -101,3 +112,23 @@ def predict_probability(weights, X):
         h2 = np.tanh(np.tanh(X @ w1[block]) @ w2[block])
         p[block] = expit(h2 @ w3[block, :, None])[..., 0]
     return p
+
+
+def join_groups(trees):
+    """The weights of categories that were sampled one by one (`inference.sample_groups`), in one dict.
+
+    Parameters
+    ----------
+    trees : list of DataTree, one for each category, with ``w1``, ``w2``, …
+
+    Returns
+    -------
+    dict of w1, w2, … to arrays (chain, draw, group, …), as `predict_groups` takes them
+    """
+    joined = {}
+    for name in _list_layers(trees[0]["posterior"]):
+        draws = [tree["posterior"][name] for tree in trees]
+        joined[name] = np.stack([d.values[:, :, 0] if "group" in d.dims else d.values for d in draws], axis=2)
+    if not joined:
+        raise ValueError("the posteriors hold no w1; wanted: results of inference.sample_groups")
+    return joined

@@ -52,6 +52,49 @@ def score_error(p, y):
     return {name: float(np.std(value, ddof=1) / np.sqrt(y.size)) for name, value in each.items()}
 
 
+def score_groups(p, y):
+    """Scores of every category: dict as `score`, of (group,) arrays, for `p` and `y` of shape (group, obs)."""
+    p, y = _check(p, y)
+    if p.ndim != 2:
+        raise ValueError(f"p has shape {p.shape}; wanted: (group, obs)")
+    each = [score(a, b) for a, b in zip(p, y, strict=True)]
+    return {name: np.array([found[name] for found in each]) for name in each[0]}
+
+
+def compare(p, other, y):
+    """How much better are the probabilities `p` than `other`, category by category?
+
+    Both meet the same test points, so the difference of each category's score is what counts, and its standard error
+    takes categories, not points, as independent: points of one category share one training set.
+
+    Parameters
+    ----------
+    p, other : (group, obs) probabilities of class 1
+    y : (group, obs) labels
+
+    Returns
+    -------
+    dict
+        For each score a tuple (difference, standard error), in the score's units; a positive accuracy or lpd and a
+        negative brier speak for `p`.
+
+    Raises
+    ------
+    ValueError
+        As `score`, and for fewer than 2 categories.
+
+    Source: the cluster-robust standard error of a mean, Cameron and Miller (2015), Journal of Human Resources 50.
+    """
+    mine, theirs = score_groups(p, y), score_groups(other, y)
+    if len(mine["lpd"]) < 2:
+        raise ValueError(f"p has {len(mine['lpd'])} category; wanted: at least 2 for an error")
+    found = {}
+    for name in mine:
+        difference = mine[name] - theirs[name]
+        found[name] = float(difference.mean()), float(difference.std(ddof=1) / np.sqrt(len(difference)))
+    return found
+
+
 def monte_carlo_error(draws, y, *, seed, n_boot=200, block=1):
     """Monte Carlo error of each score of the posterior mean probability, from the finite number of draws.
 

@@ -1,0 +1,117 @@
+"""From a hierarchical posterior to a prior for a new category: draws of its weights, aligned, and their normal."""
+
+from itertools import pairwise
+
+import numpy as np
+
+from bnn import symmetry
+from bnn.data import check_seed
+
+RIDGE = 1e-6  # of the mean variance, added to the diagonal of a covariance estimated from draws
+
+
+def draw_new_category(posterior, *, seed, n_per_draw=1):
+    """Weights of a category that was not seen, from the group posterior predictive: w = mu + sd * N(0, 1).
+
+    Parameters
+    ----------
+    posterior : Dataset of `models.hierarchical_bnn` without biases, with mu1, sd1, …
+    seed : int
+    n_per_draw : int, new categories for each draw of the group's parameters
+
+    Returns
+    -------
+    dict of w1, w2, … to arrays (draw, …), draws in the order of chains, hidden units labelled as in the posterior
+    """
+    check_seed(seed)
+    if "mu1" not in posterior or "bias_mu1" in posterior:
+        raise ValueError(f"posterior holds {', '.join(posterior)}; wanted: mu1, sd1, mu2, … and no biases")
+    if n_per_draw < 1:
+        raise ValueError(f"n_per_draw={n_per_draw}; wanted: at least 1")
+    rng, weights, k = np.random.default_rng(seed), {}, 1
+    while f"mu{k}" in posterior:
+        mu, sd = posterior[f"mu{k}"].values, posterior[f"sd{k}"].values
+        mu = np.repeat(mu.reshape(-1, *mu.shape[2:]), n_per_draw, axis=0)
+        sd = np.repeat(sd.reshape(-1, *sd.shape[2:]), n_per_draw, axis=0)
+        sd = sd if sd.ndim > 1 else sd.reshape(-1, *[1] * (mu.ndim - 1))
+        weights[f"w{k}"] = mu + sd * rng.normal(size=mu.shape)
+        k += 1
+    return weights
+
+
+def align_posterior(posterior, *, seed):
+    """The labelling of each draw of a hierarchical posterior in which its group means are nearest to their mean.
+
+    Parameters
+    ----------
+    posterior : Dataset of `models.hierarchical_bnn` without biases
+    seed : int, for the random starts of `symmetry.align`
+
+    Returns
+    -------
+    Labelling of (chain * draw)
+    """
+    means = {}
+    while f"mu{len(means) + 1}" in posterior:
+        mu = posterior[f"mu{len(means) + 1}"].values
+        means[f"w{len(means) + 1}"] = mu.reshape(-1, *mu.shape[2:])
+    return symmetry.align(means, seed=seed)[0]
+
+
+def flatten(weights):
+    """All weights of a network side by side: dict of (draw, …) arrays to (draw, weight)."""
+    return np.concatenate([np.reshape(w, (len(w), -1)) for w in weights.values()], axis=1)
+
+
+def fit_normal(weights, *, joint=True):
+    """Mean and Cholesky factor of the covariance of draws of a network's weights.
+
+    Parameters
+    ----------
+    weights : dict of w1, w2, … to arrays (draw, …), aligned, or the result has no meaning
+    joint : bool; True, one covariance over all weights; False, one for each layer, layers independent
+
+    Returns
+    -------
+    mean (weight,), cholesky (weight, weight), as `models.informed_bnn` takes them
+
+    Raises
+    ------
+    ValueError
+        For no more draws than weights: their covariance has no Cholesky factor.
+    """
+    flat = flatten(weights)
+    n_draws, n_weights = flat.shape
+    if n_draws <= n_weights:
+        raise ValueError(f"{n_draws} draws of {n_weights} weights; wanted: more draws than weights")
+    covariance = np.cov(flat.T)
+    if not joint:
+        layer = np.repeat(np.arange(len(weights)), [np.prod(np.shape(w)[1:], dtype=int) for w in weights.values()])
+        covariance = np.where(layer[:, None] == layer, covariance, 0.0)
+    covariance[np.diag_indices(n_weights)] += RIDGE * np.diag(covariance).mean()
+    return flat.mean(axis=0), np.linalg.cholesky(covariance)
+
+
+def scale_prior(scales, n_feature, n_hidden):
+    """Mean zero and one standard deviation for each layer, as `models.informed_bnn` takes them.
+
+    Parameters
+    ----------
+    scales : float > 0 for each layer of weights
+    n_feature : int
+    n_hidden : ints, units in each hidden layer
+
+    Returns
+    -------
+    mean (weight,), cholesky (weight, weight)
+    """
+    sizes = [n_feature, *n_hidden, 1]
+    if len(scales) != len(sizes) - 1 or not np.all(np.asarray(scales) > 0):
+        raise ValueError(f"scales={scales}; wanted: {len(sizes) - 1} standard deviations above 0")
+    sd = np.repeat(np.asarray(scales, dtype=float), [a * b for a, b in pairwise(sizes)])
+    return np.zeros(len(sd)), np.diag(sd)
+
+
+def measure_scales(weights):
+    """Root mean square of each layer's weights over draws, categories and connections: (layer,)."""
+    return np.array([np.sqrt(np.mean(np.square(w))) for w in weights.values()])

@@ -1,0 +1,133 @@
+"""What several studies and the chapters of part 2 share: the data sets by name, the fits, and what is kept of each."""
+
+import warnings
+from functools import lru_cache
+
+import arviz as az
+import numpy as np
+from bnn import cache, data, diagnose, inference, models, predict, priors, report, score, symmetry
+
+N_HIDDEN = (12, 12)
+TARGET = 0.9
+LONG = {"draws": 1500, "tune": 800, "target_accept": TARGET}  # the hierarchical network, to pass on every data set
+SHORT = {"draws": 500, "tune": 500, "target_accept": TARGET}  # the network of one category
+GRID = data.grid(10)
+
+
+def load_moons(name):
+    """The articles' data set, or one of ours by its seed."""
+    return data.legacy_rotated_moons() if name == "legacy" else data.rotated_moons(seed=int(name))
+
+
+def log_likelihood(p, y):
+    """Log likelihood of all points, draw by draw: (chain, draw) from probabilities (chain, draw, …, obs)."""
+    return np.log(np.where(y == 1, p, 1 - p)).sum(axis=tuple(range(2, p.ndim)))
+
+
+def fit_hierarchical(moons, seed=1, **options):
+    """The hierarchical network's posterior, from the cache where it is there."""
+    settings = LONG | {name: options.pop(name) for name in list(options) if name in LONG}
+    model = models.hierarchical_bnn(moons.X_train, moons.y_train, **{"n_hidden": N_HIDDEN} | options)
+    return cache.sample_cached(model, seed=seed, **settings)
+
+
+def list_quantities(tree, moons, weights=None):
+    """What is identified: probabilities on a grid and at the data, group sds, log likelihood."""
+    posterior = tree["posterior"]
+    p = predict.predict_groups(posterior if weights is None else weights, moons.X_train)
+    grid = predict.predict_groups(posterior if weights is None else weights, GRID)
+    sds = {name: posterior[name].values for name in posterior if name.startswith("sd")}
+    return {"grid": grid, "data": p, **sds, "log likelihood": log_likelihood(p, moons.y_train)}
+
+
+def check_hierarchical(tree, moons):
+    """Verdict on a hierarchical run, as numbers of a row."""
+    found = diagnose.verdict(list_quantities(tree, moons), tree)
+    return {
+        "rhat": found.rhat, "ess": found.ess, "ess_tail": found.ess_tail, "divergences": found.divergences,
+        "move": found.move, "converged": found.converged,
+    }  # fmt: skip
+
+
+def check_groups(trees, moons):
+    """Verdicts on categories that were sampled one by one: the worst figures, and how many pass."""
+    found = []
+    for g, tree in enumerate(trees):
+        weights = predict.join_groups([tree])
+        one = {"X": moons.X_train[g : g + 1], "y": moons.y_train[g : g + 1]}
+        p = predict.predict_groups(weights, one["X"])
+        grid = predict.predict_groups(weights, GRID)
+        quantities = {"grid": grid, "data": p, "log likelihood": log_likelihood(p, one["y"])}
+        found.append(diagnose.verdict(quantities, tree))
+    return {
+        "rhat": max(v.rhat for v in found), "ess": min(v.ess for v in found),
+        "ess_tail": min(v.ess_tail for v in found), "divergences": sum(v.divergences for v in found),
+        "move": max(v.move for v in found), "passed": sum(v.converged for v in found),
+        "converged": all(v.converged for v in found),
+    }  # fmt: skip
+
+
+def score_probabilities(p_train, p_test, moons):
+    """Scores of mean probabilities (group, obs), with the standard error over categories, and the scores of each."""
+    found = {"train_accuracy": score.score(p_train, moons.y_train)["accuracy"]}
+    for name, values in score.score_groups(p_test, moons.y_test).items():
+        found[name] = float(values.mean())
+        found[f"{name}_se"] = float(values.std(ddof=1) / np.sqrt(len(values)))
+        found[f"{name}_groups"] = [round(float(value), 6) for value in values]
+    return found
+
+
+def leave_one_out(loglik):
+    """PSIS-LOO from log likelihoods (chain, draw, group, obs): elpd (nats), its error, p_loo, and the bad Pareto k.
+
+    Source: Vehtari, Gelman and Gabry (2017), Practical Bayesian Model Evaluation, Statistics and Computing 27.
+    """
+    tree = az.from_dict({"posterior": {"loglik": loglik.sum(axis=(2, 3))}, "log_likelihood": {"y": loglik}})
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Estimated shape parameter")  # counted in "pareto_bad"
+        found = az.loo(tree, pointwise=True)
+    bad = int((np.asarray(found.pareto_k) > found.good_k).sum())
+    return {"elpd_loo": float(found.elpd), "elpd_loo_se": float(found.se), "p_loo": float(found.p), "pareto_bad": bad}
+
+
+@lru_cache
+def read_scales():
+    """The prior scales of each layer that were learned on other data sets (study `prior_scales`): (layer,)."""
+    rows = report.read_data("prior_scales")["rows"]
+    return tuple(float(np.sqrt(np.mean([row[f"scale{k}"] ** 2 for row in rows]))) for k in (1, 2, 3))
+
+
+def fan_in_scales(n_feature=2, n_hidden=N_HIDDEN):
+    """1 / sqrt(units that come in), for each layer."""
+    return tuple(float(1 / np.sqrt(n)) for n in (n_feature, *n_hidden))
+
+
+@lru_cache
+def compile_unpooled(n_hidden=N_HIDDEN):
+    """The network of one category with zero-mean priors, compiled once."""
+    moons = load_moons("legacy")
+    return inference.compile_nuts(models.unpooled_bnn(moons.X_train[:1], moons.y_train[:1], n_hidden=n_hidden))
+
+
+@lru_cache
+def compile_informed(nu=None):
+    """The network of one category with a multivariate prior on its weights, compiled once."""
+    one = load_moons("legacy").group(0)
+    mean, cholesky = priors.scale_prior((1.0, 1.0, 1.0), 2, N_HIDDEN)
+    model = models.informed_bnn(one.X_train, one.y_train, mean=mean, cholesky=cholesky, nu=nu, n_hidden=N_HIDDEN)
+    return inference.compile_nuts(model)
+
+
+def learn_priors(posterior, seed=1):
+    """Priors for a new category from a hierarchical posterior: dict of name to (mean, cholesky)."""
+    labelling = priors.align_posterior(posterior, seed=seed)
+    raw = priors.draw_new_category(posterior, seed=seed, n_per_draw=1)
+    aligned = symmetry.apply(labelling, raw)
+    chain = len(raw["w1"]) // posterior.sizes["chain"]
+    one_chain = {name: w[:chain] for name, w in raw.items()}
+    return {
+        "informed per layer": priors.fit_normal(aligned, joint=False),
+        "informed jointly": priors.fit_normal(aligned),
+        "informed, one raw chain": priors.fit_normal(one_chain, joint=False),
+        "scale only, same data": priors.scale_prior(priors.measure_scales(aligned), 2, N_HIDDEN),
+    }

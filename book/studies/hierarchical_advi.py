@@ -1,0 +1,67 @@
+"""ADVI on the hierarchical network: does it tell the story that NUTS tells? Mean field and full rank, over seeds.
+
+The articles' data. "failed" is a fit whose loss or weights became NaN; its other numbers are missing.
+"""
+
+import numpy as np
+import pymc as pm
+from bnn import inference, models, predict
+
+from studies import _fits
+
+MEASURED = False
+N_STEPS, N_DRAWS = 30_000, 1000
+WAYS = {
+    "mean field": (12, "random"),
+    "mean field, start at zero": (12, "zero"),
+    "mean field, 5 units": (5, "random"),
+    "full rank, 5 units": (5, "random"),
+}
+SEEDS = {"mean field": 6, "mean field, start at zero": 3, "mean field, 5 units": 6, "full rank, 5 units": 3}
+CASES = [{"way": way, "seed": seed} for way, n_seeds in SEEDS.items() for seed in range(1, n_seeds + 1)]
+RECOMPUTED = [case for case in CASES if not case["way"].startswith("full")]
+
+
+def compute(way, seed):
+    """Final loss, group sds, test scores, and correlations of the first layer's group means in the approximation."""
+    n_hidden, start = WAYS[way]
+    moons = _fits.load_moons("legacy")
+    model = models.hierarchical_bnn(moons.X_train, moons.y_train, n_hidden=(n_hidden, n_hidden))
+    try:
+        loss, draws = (_fit_full_rank if way.startswith("full") else _fit_mean_field)(model, start, seed)
+    except FloatingPointError:  # PyMC's word for NaN
+        loss, draws = np.nan, {}
+    failed = not (np.isfinite(loss) and all(np.isfinite(value).all() for value in draws.values()))
+    row = {"failed": failed, "loss": None if failed else float(loss)}
+    if failed:
+        names = ("sd1", "sd2", "sd3", "mean_r", "max_r", "train_accuracy", "accuracy", "accuracy_se", "lpd", "lpd_se")
+        return row | dict.fromkeys((*names, "brier", "brier_se"))
+    posterior = {name: _Values(value[None]) for name, value in draws.items()}
+    row |= {f"sd{k}": float(draws[f"sd{k}"].mean()) for k in (1, 2, 3)}
+    r = np.corrcoef(draws["mu1"].reshape(N_DRAWS, -1).T)
+    r = np.abs(r[np.triu_indices(len(r), 1)])
+    row |= {"mean_r": float(r.mean()), "max_r": float(r.max())}
+    p = [predict.predict_groups(posterior, X).mean(axis=(0, 1)) for X in (moons.X_train, moons.X_test)]
+    scores = _fits.score_probabilities(*p, moons)
+    return row | {name: value for name, value in scores.items() if not name.endswith("_groups")}
+
+
+class _Values:
+    """An array that answers like a variable of a Dataset."""
+
+    def __init__(self, values):
+        self.values = values
+
+
+def _fit_mean_field(model, start, seed):
+    fit = inference.fit_advi(model, N_STEPS, seed=seed, start=start)
+    return fit.loss[-1000:].mean(), fit.draw(N_DRAWS, seed=seed)
+
+
+def _fit_full_rank(model, start, seed):
+    """As PyMC has it, from random means: the start's covariance is its own, the identity."""
+    rng = np.random.default_rng(seed)
+    point = {name: rng.normal(size=np.shape(value)) for name, value in model.initial_point().items()}
+    approx = pm.fit(N_STEPS, method="fullrank_advi", model=model, start=point, random_seed=seed, progressbar=False)
+    posterior = approx.sample(N_DRAWS, random_seed=seed)["posterior"]
+    return np.mean(approx.hist[-1000:]), {rv.name: posterior[rv.name].values[0] for rv in model.free_RVs}

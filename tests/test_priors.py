@@ -1,0 +1,188 @@
+"""From a hierarchical posterior to a prior: the moments are right, and the networks that it gives work on any data."""
+
+import numpy as np
+import pytest
+import xarray as xr
+from bnn import data, inference, models, predict, priors, symmetry
+
+N_HIDDEN = (3, 4)
+SHAPES = {"1": (2, 3), "2": (3, 4), "3": (4,)}
+
+
+def make_posterior(n_chains=2, n_draws=400, *, seed=0, spread=0.05, per_connection=False):
+    """A posterior around one network, with group sds 0.1, 0.2, 0.3."""
+    rng = np.random.default_rng(seed)
+    variables = {}
+    for k, shape in SHAPES.items():
+        dims = [f"d{k}{i}" for i in range(len(shape))]
+        mu = rng.normal(size=shape) + spread * rng.normal(size=(n_chains, n_draws, *shape))
+        sd = np.full((n_chains, n_draws, *(shape if per_connection else ())), int(k) / 10)
+        variables[f"mu{k}"] = (("chain", "draw", *dims), mu)
+        variables[f"sd{k}"] = (("chain", "draw", *(dims if per_connection else ())), sd)
+        variables[f"z{k}"] = (("chain", "draw", "group", *dims), rng.normal(size=(n_chains, n_draws, 5, *shape)))
+    return xr.Dataset(variables)
+
+
+@pytest.mark.parametrize("per_connection", [False, True])
+def test_a_new_category_varies_by_posterior_and_group_sd(per_connection):
+    posterior = make_posterior(per_connection=per_connection)
+    weights = priors.draw_new_category(posterior, seed=1, n_per_draw=20)
+    assert {name: w.shape for name, w in weights.items()} == {f"w{k}": (16_000, *s) for k, s in SHAPES.items()}
+    for k in SHAPES:
+        sd = np.hypot(0.05, int(k) / 10)
+        assert weights[f"w{k}"].std(axis=0) == pytest.approx(sd, rel=0.1)
+        means = posterior[f"mu{k}"].values.mean(axis=(0, 1))
+        np.testing.assert_allclose(weights[f"w{k}"].mean(axis=0), means, atol=6 * sd / np.sqrt(800))
+
+
+def test_draws_keep_the_order_of_the_posterior():
+    posterior = make_posterior(spread=1.0).assign(sd1=lambda d: 0 * d["sd1"])
+    weights = priors.draw_new_category(posterior, seed=1)
+    np.testing.assert_array_equal(weights["w1"], posterior["mu1"].values.reshape(-1, 2, 3))
+
+
+def test_aligning_a_posterior_undoes_relabelling():
+    posterior = make_posterior()
+    means = {f"w{k}": posterior[f"mu{k}"].values.reshape(800, *s) for k, s in SHAPES.items()}
+    moved = symmetry.apply(symmetry.draw_labelling(800, N_HIDDEN, seed=3), means)
+    relabelled = posterior.assign(
+        {f"mu{k}": (posterior[f"mu{k}"].dims, moved[f"w{k}"].reshape(2, 400, *s)) for k, s in SHAPES.items()}
+    )
+    aligned = symmetry.apply(priors.align_posterior(relabelled, seed=1), moved)
+    for name, w in aligned.items():
+        np.testing.assert_allclose(w.std(axis=0).mean(), means[name].std(axis=0).mean(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("joint", [True, False])
+def test_the_normal_has_the_draws_moments(joint):
+    rng = np.random.default_rng(0)
+    common = rng.normal(size=(5000, 1))
+    weights = {f"w{k}": rng.normal(size=(5000, *s)) + common.reshape(-1, *[1] * len(s)) for k, s in SHAPES.items()}
+    mean, cholesky = priors.fit_normal(weights, joint=joint)
+    flat = priors.flatten(weights)
+    np.testing.assert_allclose(mean, flat.mean(axis=0))
+    covariance = cholesky @ cholesky.T
+    assert covariance[0, 1] == pytest.approx(np.cov(flat.T)[0, 1], rel=1e-4)  # one layer
+    assert covariance[0, -1] == pytest.approx(np.cov(flat.T)[0, -1] if joint else 0, rel=1e-4)  # two layers
+
+
+def test_a_scale_prior_has_its_scale_in_each_layer():
+    mean, cholesky = priors.scale_prior((1.0, 2.0, 3.0), 2, N_HIDDEN)
+    assert not mean.any()
+    np.testing.assert_array_equal(np.diag(cholesky), [1] * 6 + [2] * 12 + [3] * 4)
+    np.testing.assert_array_equal(cholesky, np.diag(np.diag(cholesky)))
+
+
+def test_scales_are_measured_by_layer():
+    weights = {"w1": np.full((3, 2, 2), 2.0), "w2": np.array([[3.0, -4.0]])}
+    np.testing.assert_allclose(priors.measure_scales(weights), [2, np.sqrt(12.5)])
+
+
+# --- a few points
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    one = data.rotated_moons(seed=5, n_groups=2, n_train=10).group(0)
+    mean, cholesky = priors.scale_prior((1.0, 1.0, 2.0), 2, N_HIDDEN)
+    model = models.informed_bnn(one.X_train, one.y_train, mean=mean, cholesky=cholesky, n_hidden=N_HIDDEN)
+    return inference.compile_nuts(model)
+
+
+SETTINGS = {"chains": 2, "draws": 100, "tune": 200, "target_accept": 0.9}
+RNG = np.random.default_rng(1)
+CASES = {
+    **{f"{n} points": (RNG.normal(size=(n, 2)), RNG.integers(0, 2, n)) for n in (1, 2, 3, 5, 10, 20, 50)},
+    "one class": (RNG.normal(size=(6, 2)), np.ones(6, int)),
+    "the other class": (RNG.normal(size=(6, 2)), np.zeros(6, int)),
+    "one point ten times": (np.ones((10, 2)), np.ones(10, int)),
+    "one point with both labels": (np.ones((4, 2)), np.array([0, 1, 0, 1])),
+    "the origin": (np.zeros((3, 2)), np.array([0, 1, 1])),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_network_can_be_fitted_to_any_few_points(compiled, case):
+    X, y = CASES[case]
+    tree = inference.sample_nuts(compiled.with_data(X=X, labels=y), seed=1, **SETTINGS)
+    p = predict.predict_probability(predict.flatten_chains(tree["posterior"]), data.grid(5))
+    assert p.shape == (200, 25)
+    assert np.isfinite(p).all()
+    assert not tree["sample_stats"]["diverging"].any()
+
+
+def test_one_class_makes_that_class_likelier_and_not_certain(compiled):
+    X, y = CASES["one class"]
+    X = abs(X)  # on one side: the network is odd, and gives the opposite points the other class
+    tree = inference.sample_nuts(compiled.with_data(X=X, labels=y), seed=1, **SETTINGS)
+    p = predict.predict_probability(predict.flatten_chains(tree["posterior"]), X).mean(axis=0)
+    assert ((p > 0.5) & (p < 0.999)).all()
+
+
+def test_duplicated_points_count_twice(compiled):
+    """Twice the points are twice the evidence: the log density says so to the last digits."""
+    X, y = CASES["5 points"]
+    logp = compiled.model.compile_logp()
+    point = {"z": np.random.default_rng(0).normal(size=22)}
+    found = []
+    for times in (0, 1, 2):
+        with compiled.model:
+            import pymc as pm
+
+            pm.set_data({"X": np.tile(X, (max(times, 1), 1)), "labels": np.tile(y, max(times, 1)).astype("int32")})
+        found.append(logp(point) if times else -0.5 * (point["z"] ** 2 + np.log(2 * np.pi)).sum())
+    assert found[2] - found[1] == pytest.approx(found[1] - found[0], rel=1e-9)
+
+
+# --- categories one by one
+
+
+def test_categories_sampled_one_by_one_have_seeds_of_their_own():
+    moons = data.rotated_moons(seed=5, n_groups=2, n_train=10)
+    X, y = moons.X_train[[0, 0, 1]], moons.y_train[[0, 0, 1]]
+    model = models.unpooled_bnn(X[:1], y[:1], n_hidden=N_HIDDEN)
+    trees = inference.sample_groups(model, X, y, seed=1, **SETTINGS)
+    weights = predict.join_groups(trees)
+    assert {name: w.shape for name, w in weights.items()} == {
+        "w1": (2, 100, 3, 2, 3), "w2": (2, 100, 3, 3, 4), "w3": (2, 100, 3, 4)
+    }  # fmt: skip
+    assert (weights["w1"][:, :, 0] != weights["w1"][:, :, 1]).any()
+    p = predict.predict_groups(weights, moons.X_test[[0, 0, 1]])
+    assert p.shape == (2, 100, 3, 50)
+    one = {name: w[:, :, 2].reshape(-1, *w.shape[3:]) for name, w in weights.items()}
+    expected = predict.predict_probability(one, moons.X_test[1])
+    np.testing.assert_allclose(p[:, :, 2].reshape(200, -1), expected, rtol=1e-12)
+
+
+def test_flat_networks_can_be_sampled_one_by_one(compiled):
+    trees = inference.sample_groups(compiled, [RNG.normal(size=(4, 2))] * 2, [[0, 1, 1, 0]] * 2, seed=1, **SETTINGS)
+    assert predict.join_groups(trees)["w3"].shape == (2, 100, 2, 4)
+
+
+# --- what is refused
+
+WEIGHTS = priors.draw_new_category(make_posterior(n_draws=5), seed=1)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: priors.draw_new_category(make_posterior(), seed=None), "seed=None; wanted"),
+        (lambda: priors.draw_new_category(make_posterior(), seed=1, n_per_draw=0), "n_per_draw=0; wanted"),
+        (lambda: priors.draw_new_category(xr.Dataset({"w1": 1}), seed=1), "posterior holds w1; wanted: mu1, sd1"),
+        (lambda: priors.fit_normal(WEIGHTS), "10 draws of 22 weights; wanted: more draws than weights"),
+        (lambda: priors.scale_prior((1, 1), 2, N_HIDDEN), r"scales=\(1, 1\); wanted: 3 standard deviations above 0"),
+        (lambda: priors.scale_prior((1, 0, 1), 2, N_HIDDEN), "wanted: 3 standard deviations above 0"),
+        (lambda: predict.join_groups([{"posterior": {}}]), "the posteriors hold no w1"),
+        (lambda: inference.sample_groups(models.unpooled_bnn(np.ones((2, 3, 2)), np.ones((2, 3), int)), [1], [1],
+                                         seed=1), "model has 2 groups; wanted: one"),
+    ],
+)  # fmt: skip
+def test_a_wrong_argument_is_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_labels_are_needed_for_each_group(compiled):
+    with pytest.raises(ValueError, match="X has 1 groups, y has 2; wanted: labels for each group"):
+        inference.sample_groups(compiled, [np.ones((2, 2))], [[0, 1], [0, 1]], seed=1)
