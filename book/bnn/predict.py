@@ -17,7 +17,8 @@ def combine_weights(posterior):
 
     Parameters
     ----------
-    posterior : Dataset with ``mu1``, ``sd1``, ``z1``, ``mu2``, …, as `models.hierarchical_bnn` names them
+    posterior : Dataset, or dict of (chain, draw, …) arrays, with ``mu1``, ``sd1``, ``z1``, ``mu2``, …, as
+        `models.hierarchical_bnn` names them
 
     Returns
     -------
@@ -32,7 +33,7 @@ def combine_weights(posterior):
         raise ValueError(f"posterior holds {', '.join(posterior)}; wanted: mu1, sd1, z1, mu2, … and no biases")
     weights, k = {}, 1
     while f"mu{k}" in posterior:
-        mu, sd, z = (posterior[f"{name}{k}"].values for name in ("mu", "sd", "z"))
+        mu, sd, z = (np.asarray(posterior[f"{name}{k}"]) for name in ("mu", "sd", "z"))
         one_a_layer = sd.ndim == 2  # else one for each connection
         sd = sd.reshape(*sd.shape, *[1] * (z.ndim - 2)) if one_a_layer else sd[:, :, None]
         weights[f"w{k}"] = mu[:, :, None] + sd * z

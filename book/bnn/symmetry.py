@@ -179,7 +179,6 @@ def _descend(arrays, reference, start, first_look):
     order, sign = [o.copy() for o in start.order], [s.copy() for s in start.sign]
     n_layers = len(order)
     active = np.arange(len(arrays[0]))
-    gain = np.full(len(active), -np.inf)
     for sweep in range(MAX_SWEEPS):
         before = [o[active] * s[active] + s[active] for o, s in zip(order, sign, strict=True)]
         look = first_look if sweep == 0 else "both"

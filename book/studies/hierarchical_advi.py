@@ -36,7 +36,7 @@ def compute(way, seed):
     if failed:
         names = ("sd1", "sd2", "sd3", "mean_r", "max_r", "train_accuracy", "accuracy", "accuracy_se", "lpd", "lpd_se")
         return row | dict.fromkeys((*names, "brier", "brier_se"))
-    posterior = {name: _Values(value[None]) for name, value in draws.items()}
+    posterior = {name: value[None] for name, value in draws.items()}
     row |= {f"sd{k}": float(draws[f"sd{k}"].mean()) for k in (1, 2, 3)}
     r = np.corrcoef(draws["mu1"].reshape(N_DRAWS, -1).T)
     r = np.abs(r[np.triu_indices(len(r), 1)])
@@ -44,13 +44,6 @@ def compute(way, seed):
     p = [predict.predict_groups(posterior, X).mean(axis=(0, 1)) for X in (moons.X_train, moons.X_test)]
     scores = _fits.score_probabilities(*p, moons)
     return row | {name: value for name, value in scores.items() if not name.endswith("_groups")}
-
-
-class _Values:
-    """An array that answers like a variable of a Dataset."""
-
-    def __init__(self, values):
-        self.values = values
 
 
 def _fit_mean_field(model, start, seed):
