@@ -10,6 +10,7 @@ from bnn.data import check_data
 from bnn.fused import ACTIVATIONS, network_loglik
 
 LIKELIHOODS = ("graph", "fused")
+SD_PRIORS = {"halfnormal": pm.HalfNormal, "halfcauchy": pm.HalfCauchy}
 
 
 def flat_bnn(X, y, *, n_hidden=(5, 5), prior_sd=1.0, total_size=None, likelihood="graph"):
@@ -60,8 +61,8 @@ def flat_bnn(X, y, *, n_hidden=(5, 5), prior_sd=1.0, total_size=None, likelihood
 
 
 def unpooled_bnn(
-    X, y, *, n_hidden=(12, 12), prior_sd=1.0, activation="tanh", likelihood="fused", dtype="float64"
-):  # fmt: skip
+    X, y, *, n_hidden=(12, 12), prior_sd=1.0, activation="tanh", bias=False, likelihood="fused", dtype="float64"
+):
     """One network for each category, and nothing that ties them: every weight has a zero-mean normal prior.
 
     Parameters
@@ -70,13 +71,15 @@ def unpooled_bnn(
     y : (group, obs) array of 0 and 1, or a list of (obs,) arrays
     n_hidden : ints, units in each hidden layer
     prior_sd : float > 0, or one for each layer of weights
+    bias : bool; a layer's biases have the prior of its weights
     activation, likelihood, dtype : as in `hierarchical_bnn`
 
     Returns
     -------
     pm.Model
-        With ``w1``, ``w2``, …, group axis first. Data: ``X``, ``labels``, ``n_obs`` and ``prior_sd`` (layer,). The
-        posterior is a product over categories, so `inference.sample_groups` samples them one by one.
+        With ``w1``, ``w2``, …, group axis first, and ``b1``, … where there are biases. Data: ``X``, ``labels``,
+        ``n_obs`` and ``prior_sd`` (layer,). The posterior is a product over categories, so `inference.sample_groups`
+        samples them one by one.
 
     Raises
     ------
@@ -90,10 +93,10 @@ def unpooled_bnn(
     with pm.Model(coords=coords) as model:
         data = _add_data(X, y, n_obs)
         sd = pm.Data("prior_sd", prior_sd)
-        weights = [
-            pm.Normal(f"w{k}", 0, sd[k - 1], dims=("group", *dims)) for k, dims in enumerate(_name_layers(n_hidden), 1)
-        ]
-        _observe(data, weights, [], activation, likelihood, dtype)
+        layers = list(enumerate(_name_layers(n_hidden), 1))
+        weights = [pm.Normal(f"w{k}", 0, sd[k - 1], dims=("group", *dims)) for k, dims in layers]
+        biases = [pm.Normal(f"b{k}", 0, sd[k - 1], dims=("group", *dims[1:])) for k, dims in layers if bias]
+        _observe(data, weights, biases, activation, likelihood, dtype)
     return model
 
 
@@ -103,6 +106,7 @@ def hierarchical_bnn(
     *,
     n_hidden=(12, 12),
     sd_scale=1.0,
+    sd_prior="halfnormal",
     sd_per="layer",
     activation="tanh",
     bias=False,
@@ -116,7 +120,8 @@ def hierarchical_bnn(
     X : (group, obs, feature) array, or a list of (obs, feature) arrays of unequal lengths
     y : (group, obs) array of 0 and 1, or a list of (obs,) arrays
     n_hidden : ints, units in each hidden layer. The articles have (5, 5); chains agree more easily with (12, 12)
-    sd_scale : float > 0, or one for each layer of weights: scale of the HalfNormal prior of the group sds
+    sd_scale : float > 0, or one for each layer of weights: scale of the prior of the group sds
+    sd_prior : "halfnormal", as in the articles, or "halfcauchy"
     sd_per : "layer", one group sd for all weights of a layer, as in the articles; or "connection", one for each weight
     activation : "tanh" or "relu"
     bias : bool; a layer's biases have group means and offsets like its weights, and the sd of the layer
@@ -126,9 +131,9 @@ def hierarchical_bnn(
     Returns
     -------
     pm.Model
-        For layer k = 1, 2, … with ``mu<k>`` (group means, N(0, 1)), ``sd<k>`` (HalfNormal) and ``z<k>`` (offsets,
-        N(0, 1), group axis first), and with ``bias_mu<k>``, ``bias_z<k>`` where there are biases. The weights of a
-        category are mu + sd * z. Data: ``X``, ``labels``, ``n_obs``.
+        For layer k = 1, 2, … with ``mu<k>`` (group means, N(0, 1)), ``sd<k>`` (HalfNormal or HalfCauchy) and ``z<k>``
+        (offsets, N(0, 1), group axis first), and with ``bias_mu<k>``, ``bias_z<k>`` where there are biases. The weights
+        of a category are mu + sd * z. Data: ``X``, ``labels``, ``n_obs``.
 
     Raises
     ------
@@ -141,6 +146,8 @@ def hierarchical_bnn(
     scales = _check_network(n_hidden, sd_scale, activation, likelihood)
     if sd_per not in ("layer", "connection") or (bias and sd_per == "connection"):
         raise ValueError(f"sd_per={sd_per!r}, bias={bias}; wanted: 'layer', or 'connection' without biases")
+    if sd_prior not in SD_PRIORS:
+        raise ValueError(f"sd_prior={sd_prior!r}; wanted: one of {', '.join(SD_PRIORS)}")
     layers = _name_layers(n_hidden)
     coords = {"group": range(len(X)), "feature": range(X.shape[-1])}
     coords |= {f"hidden_{k}": range(n) for k, n in enumerate(n_hidden, 1)}
@@ -149,7 +156,7 @@ def hierarchical_bnn(
         data = _add_data(X, y, n_obs)
         for k, (scale, dims) in enumerate(zip(scales, layers, strict=True), 1):
             mu = pm.Normal(f"mu{k}", 0, 1, dims=dims)
-            sd = pm.HalfNormal(f"sd{k}", scale, dims=dims if sd_per == "connection" else ())
+            sd = SD_PRIORS[sd_prior](f"sd{k}", scale, dims=dims if sd_per == "connection" else ())
             z = pm.Normal(f"z{k}", 0, 1, dims=("group", *dims))
             weights.append(mu + sd * z)
             if bias:

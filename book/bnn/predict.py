@@ -13,30 +13,34 @@ def flatten_chains(posterior):
 
 
 def combine_weights(posterior):
-    """The weights of every category of a hierarchical posterior, w = mu + sd z.
+    """The weights of every category of a hierarchical posterior, w = mu + sd z, and its biases likewise.
 
     Parameters
     ----------
     posterior : Dataset, or dict of (chain, draw, …) arrays, with ``mu1``, ``sd1``, ``z1``, ``mu2``, …, as
-        `models.hierarchical_bnn` names them
+        `models.hierarchical_bnn` names them, and ``bias_mu1``, ``bias_z1``, … where there are biases
 
     Returns
     -------
-    dict of w1, w2, … to arrays (chain, draw, group, …), the last without an axis for its single output
+    dict of w1, w2, … to arrays (chain, draw, group, …), the last without an axis for its single output; with b1, b2, …
+    where there are biases
 
     Raises
     ------
     ValueError
-        When there is no such variable, or when the network has biases.
+        When there is no such variable.
     """
-    if "mu1" not in posterior or "bias_mu1" in posterior:
-        raise ValueError(f"posterior holds {', '.join(posterior)}; wanted: mu1, sd1, z1, mu2, … and no biases")
+    if "mu1" not in posterior:
+        raise ValueError(f"posterior holds {', '.join(posterior)}; wanted: mu1, sd1, z1, mu2, …")
     weights, k = {}, 1
     while f"mu{k}" in posterior:
-        mu, sd, z = (np.asarray(posterior[f"{name}{k}"]) for name in ("mu", "sd", "z"))
-        one_a_layer = sd.ndim == 2  # else one for each connection
-        sd = sd.reshape(*sd.shape, *[1] * (z.ndim - 2)) if one_a_layer else sd[:, :, None]
-        weights[f"w{k}"] = mu[:, :, None] + sd * z
+        sd = np.asarray(posterior[f"sd{k}"])
+        for name, prefix in {f"w{k}": "", f"b{k}": "bias_"}.items():
+            if f"{prefix}mu{k}" in posterior:
+                mu, z = (np.asarray(posterior[f"{prefix}{part}{k}"]) for part in ("mu", "z"))
+                one_a_layer = sd.ndim == 2  # else one for each connection
+                wide = sd.reshape(*sd.shape, *[1] * (z.ndim - 2)) if one_a_layer else sd[:, :, None]
+                weights[name] = mu[:, :, None] + wide * z
         k += 1
     return weights
 
@@ -52,7 +56,8 @@ def predict_groups(posterior, X, *, activation="tanh"):
     Parameters
     ----------
     posterior : Dataset of a hierarchical network, as for `combine_weights`; or the weights w1, w2, … of every category,
-        a Dataset or dict of (chain, draw, group, …), the last without an axis for its single output
+        a Dataset or dict of (chain, draw, group, …), the last without an axis for its single output, and the biases b1,
+        b2, … where there are any
     X : (group, obs, feature), or (obs, feature), the same points for every category
     activation : "tanh" or "relu", as in the model
 
@@ -65,10 +70,10 @@ def predict_groups(posterior, X, *, activation="tanh"):
     ValueError
         For points that do not fit the weights.
     """
-    if "w1" in posterior:
-        weights = [np.asarray(posterior[name]) for name in _list_layers(posterior)]
-    else:
-        weights = list(combine_weights(posterior).values())
+    found = posterior if "w1" in posterior else combine_weights(posterior)
+    names = _list_layers(found)
+    weights = [np.asarray(found[name]) for name in names]
+    biases = [np.asarray(found[f"b{name[1:]}"]) if f"b{name[1:]}" in found else None for name in names]
     n_chains, n_draws, n_groups, n_feature = weights[0].shape[:4]
     X = np.asarray(X, dtype=float)
     if X.ndim not in (2, 3) or X.shape[-1] != n_feature or (X.ndim == 3 and len(X) != n_groups):
@@ -76,11 +81,14 @@ def predict_groups(posterior, X, *, activation="tanh"):
     activate = {"tanh": np.tanh, "relu": lambda z: np.maximum(z, 0)}[activation]
     p = np.empty((n_chains * n_draws, n_groups, X.shape[-2]))
     flat = [w.reshape(-1, *w.shape[2:]) for w in weights]
+    flat[-1] = flat[-1][..., None]
+    shifts = [None if b is None else b.reshape(len(p), n_groups, 1, -1) for b in biases]
     for start in range(0, len(p), BLOCK):
-        h = X
-        for w in flat[:-1]:
-            h = activate(h @ w[start : start + BLOCK])
-        p[start : start + BLOCK] = expit(h @ flat[-1][start : start + BLOCK, ..., None])[..., 0]
+        block, h = slice(start, start + BLOCK), X
+        for k, (w, b) in enumerate(zip(flat, shifts, strict=True), 1):
+            h = h @ w[block] if b is None else h @ w[block] + b[block]
+            h = activate(h) if k < len(flat) else h
+        p[block] = expit(h)[..., 0]
     return p.reshape(n_chains, n_draws, *p.shape[1:])
 
 
@@ -124,10 +132,11 @@ def join_groups(trees):
 
     Returns
     -------
-    dict of w1, w2, … to arrays (chain, draw, group, …), as `predict_groups` takes them
+    dict of w1, w2, … (and b1, …) to arrays (chain, draw, group, …), as `predict_groups` takes them
     """
     joined = {}
-    for name in _list_layers(trees[0]["posterior"]):
+    first = trees[0]["posterior"]
+    for name in [*_list_layers(first), *(name for name in first if name.startswith("b"))]:
         draws = [tree["posterior"][name] for tree in trees]
         joined[name] = np.stack([d.values[:, :, 0] if "group" in d.dims else d.values for d in draws], axis=2)
     if not joined:

@@ -1,25 +1,22 @@
 """python -m studies [NAME …]: run the named studies (default: those whose table is missing).
 
-JOBS=2 in the environment computes rows in two processes. The table is the same, except for what is measured: seconds.
+Rows are computed as tasks on Dask, on all cores of this machine; JOBS=1 takes one, SCHEDULER=tcp://… the workers of any
+`dask scheduler`. A run that was stopped goes on where it was. Studies of what is measured run alone, row after row.
 """
 
 import importlib
 import json
 import os
 import pkgutil
-import subprocess
 import sys
-from concurrent.futures import ProcessPoolExecutor
 from importlib.metadata import version
-from itertools import groupby
-from pathlib import Path
 
 from bnn.report import DATA
 from chapters import machine
 
 import studies
-
-PACKAGES = ("pymc", "pytensor", "numba", "numpy", "scikit-learn", "jax", "nutpie")
+from studies import _tasks
+from studies._tasks import PACKAGES
 
 
 def names():
@@ -34,40 +31,49 @@ def load(name):
     return importlib.import_module(f"studies.{name}")
 
 
-def run(name):
-    """Compute all rows of a study and write its table, all or nothing."""
+def run(name, client=None):
+    """Compute all rows of a study and write its table, all or nothing.
+
+    Parameters
+    ----------
+    name : str
+    client : distributed.Client, or None as in `_tasks.run_tasks`
+    """
     study = load(name)
-    jobs = int(os.environ.get("JOBS", "1"))
-    if jobs > 1 and not study.MEASURED:
-        # neighbours share data and posteriors, so a process takes all cases with one first value
-        blocks = [list(block) for _, block in groupby(study.CASES, key=lambda case: next(iter(case.values())))]
-        with ProcessPoolExecutor(jobs) as pool:
-            rows = [row for block in pool.map(_compute_block, [name] * len(blocks), blocks) for row in block]
+    if study.MEASURED:
+        rows, machines = _measure(name, study), [machine()]
     else:
-        rows = _compute_block(name, study.CASES)
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+        blocks, estimate = _tasks.list_blocks(study), getattr(study, "estimate", None)
+        hours = f", about {sum(map(estimate, study.CASES)) / 3600:.1f} CPU-hours in all" if estimate else ""
+        print(f"{name}: {len(study.CASES)} rows in {len(blocks)} tasks{hours}", flush=True)
+        rows, machines = _tasks.run_tasks(
+            study.__name__, blocks, folder=_tasks.find_folder(name), estimate=estimate, client=client,
+            show=_tasks.draw_bar,
+        )  # fmt: skip
+    several = dict.fromkeys(machine(), "several")
     table = {
         "study": name,
         "measured": study.MEASURED,
-        "commit": commit.stdout.strip(),
-        "machine": machine(),
+        "commit": _tasks.find_commit(),
+        "machine": machines[0] if all(found == machines[0] for found in machines) else several,
         "python": sys.version.split()[0],
         "versions": {package: version(package) for package in PACKAGES},
+        "digest": _tasks.digest_rows(rows),
         "rows": rows,
     }
     path = DATA / f"{name}.json"
     part = path.with_suffix(".part")
     part.write_text(json.dumps(table, indent=1) + "\n")
     os.replace(part, path)
-    print(f"wrote {path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}")
+    print(f"wrote {path.name} with {len(rows)} rows, digest {table['digest'][:16]}")
 
 
-def _compute_block(name, cases):
-    """Rows of a study, one after the other."""
+def _measure(name, study):
+    """Rows one after the other in this process, undisturbed."""
     rows = []
-    for i, case in enumerate(cases, 1):
-        print(f"{name}: {i} of {len(cases)}  {case}", flush=True)
-        rows.append(case | load(name).compute(**case))
+    for i, case in enumerate(study.CASES, 1):
+        print(f"{name}: {i} of {len(study.CASES)}  {case}", flush=True)
+        rows.append(case | study.compute(**case))
     return rows
 
 
@@ -76,4 +82,7 @@ if __name__ == "__main__":
     if not wanted:
         print("every study has its table; name one to run it again")
     for wanted_name in wanted:
-        run(wanted_name)
+        try:
+            run(wanted_name)
+        except RuntimeError as error:
+            raise SystemExit(str(error)) from None

@@ -1,0 +1,165 @@
+"""Cheaper ways to the hierarchical network's posterior, and the two peers that have no posterior.
+
+Each Bayesian way returns draws of the free variables, dict of name to (draw, …); each peer returns probabilities.
+"""
+
+import numpy as np
+import pymc as pm
+from bnn import data, inference, predict
+from scipy import optimize
+from scipy.special import expit, logsumexp
+from sklearn.neural_network import MLPClassifier
+
+N_DRAWS = 1000
+N_STEPS = 30_000  # mean-field ADVI
+N_STEPS_FULL = 15_000  # full rank, five units: 292,000 numbers to learn. Twelve units have 5.9 million, at 0.2 s a step
+N_PATHS, MAX_ITER = 4, 300  # Pathfinder
+N_MEMBERS = 5
+FLOOR = 1e-6  # of an eigenvalue of the negative Hessian
+
+
+def fit_mean_field(model, seed):
+    """`inference.fit_advi` as the chapters use it."""
+    fit = inference.fit_advi(model, N_STEPS, seed=seed)
+    return fit.draw(N_DRAWS, seed=seed), {"loss": float(fit.loss[-1000:].mean())}
+
+
+def fit_full_rank(model, seed):
+    """PyMC's full-rank ADVI from random means; FloatingPointError, PyMC's word for NaN, is the caller's to catch."""
+    rng = np.random.default_rng(seed)
+    point = {name: rng.normal(size=np.shape(value)) for name, value in model.initial_point().items()}
+    approx = pm.fit(N_STEPS_FULL, method="fullrank_advi", model=model, start=point, random_seed=seed, progressbar=False)
+    posterior = approx.sample(N_DRAWS, random_seed=seed)["posterior"]
+    draws = {rv.name: posterior[rv.name].values[0] for rv in model.free_RVs}
+    return draws, {"loss": float(np.mean(approx.hist[-100:]))}
+
+
+def fit_laplace(model, seed):
+    """A normal at the highest mode that four starts find, in the unconstrained variables.
+
+    The Hessian is a difference of gradients. Where the density does not fall (an eigenvalue that is not positive), the
+    normal is given the prior's width of about 1, and the row says how many such directions there are.
+
+    Source: MacKay (1992), A Practical Bayesian Framework for Backpropagation Networks, Neural Computation 4.
+    """
+    value_and_gradient, start = _compile_gradient(model)
+    rng = np.random.default_rng(seed)
+    found = [
+        optimize.minimize(
+            lambda x: tuple(-part for part in value_and_gradient(x)),
+            start + rng.normal(size=start.size),
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": 5000, "maxfun": 20_000},
+        )
+        for _ in range(N_PATHS)
+    ]
+    best = min(found, key=lambda result: result.fun)
+    step, hessian = 1e-4, np.empty((start.size, start.size))
+    for i in range(start.size):
+        shift = np.zeros(start.size)
+        shift[i] = step
+        hessian[i] = (value_and_gradient(best.x - shift)[1] - value_and_gradient(best.x + shift)[1]) / (2 * step)
+    values, vectors = np.linalg.eigh((hessian + hessian.T) / 2)
+    flat = values <= FLOOR
+    sd = 1 / np.sqrt(np.where(flat, 1, values))
+    shifts = (rng.normal(size=(N_DRAWS, start.size)) * sd) @ vectors.T
+    found = {"loss": float(best.fun), "flat_directions": int(flat.sum())}
+    return _constrain(model, best.x + shifts), found | {"mode": best.x, "shifts": shifts}
+
+
+def predict_linearised(model, mode, shifts, X):
+    """Probabilities (draw, group, obs) when the logit is taken as linear in the weights around the mode.
+
+    Source: Immer, Korzepa and Bauer (2021), Improving Predictions of Bayesian Neural Nets via Local Linearization.
+    """
+
+    def logit(points):
+        draws = {name: values[None] for name, values in _constrain(model, points).items()}
+        p = predict.predict_groups(draws, X)[0]
+        return np.log(p) - np.log1p(-p)
+
+    step = 1e-4
+    slope = (logit(mode + step * shifts) - logit(mode - step * shifts)) / (2 * step)
+    return expit(logit(mode[None]) + slope)
+
+
+def fit_pathfinder(model, seed):
+    """Multi-path Pathfinder with BlackJAX: four paths, draws resampled by Pareto-smoothed importance weights.
+
+    Source: Zhang, Carpenter, Gelman and Vehtari (2022), Pathfinder, JMLR 23.
+    """
+    import jax
+    from arviz_stats.base import array_stats
+    from blackjax.vi import pathfinder
+    from pymc.sampling.jax import get_jaxified_logp
+
+    logp = get_jaxified_logp(model)
+    shapes = [np.shape(model.initial_point()[v.name]) for v in model.value_vars]
+    rng, keys = np.random.default_rng(seed), jax.random.split(jax.random.PRNGKey(seed), 2 * N_PATHS)
+    approximate = jax.jit(
+        lambda key, x: pathfinder.approximate(key, logp, x, num_samples=20, maxiter=MAX_ITER, ftol=1e-9)[0]
+    )
+    sample = jax.jit(lambda key, state: pathfinder.sample(key, state, N_DRAWS))
+    points, weights = [], []
+    for i in range(N_PATHS):
+        state = approximate(keys[2 * i], [rng.normal(size=shape) for shape in shapes])
+        drawn, logq = sample(keys[2 * i + 1], state)
+        weights.append(np.asarray(jax.vmap(logp)(drawn)) - np.asarray(logq))
+        points.append(np.concatenate([np.asarray(part).reshape(N_DRAWS, -1) for part in drawn], axis=1))
+    points, weights = np.concatenate(points), np.concatenate(weights)
+    if not np.isfinite(weights).any():
+        raise FloatingPointError("no draw of any path has a finite weight")
+    smooth, khat = array_stats.psislw(np.where(np.isfinite(weights), weights, weights[np.isfinite(weights)].min()))
+    chosen = rng.choice(len(points), size=N_DRAWS, p=np.exp(smooth - logsumexp(smooth)))
+    return _constrain(model, points[chosen]), {"khat": float(khat), "loss": float(-weights.max())}
+
+
+def _compile_gradient(model):
+    """Log density and gradient of the unconstrained variables as one vector, and a point to start from."""
+    function = model.logp_dlogp_function(ravel_inputs=True, mode="NUMBA")
+    function.set_extra_values({})
+    start = np.concatenate([np.ravel(model.initial_point()[v.name]) for v in model.value_vars])
+
+    def value_and_gradient(x):
+        value, gradient = function(x)
+        return float(value), np.array(gradient)
+
+    return value_and_gradient, start
+
+
+def _constrain(model, flat):
+    """Draws of the unconstrained variables side by side, as draws of the free variables."""
+    draws, at = {}, 0
+    for rv, value in zip(model.free_RVs, model.value_vars, strict=True):
+        shape = np.shape(model.initial_point()[value.name])
+        size = int(np.prod(shape))
+        part = flat[:, at : at + size].reshape(len(flat), *shape)
+        draws[rv.name] = np.exp(part) if value.name.endswith("_log__") else part
+        at += size
+    return draws
+
+
+def predict_ensemble(moons, alpha, seed):
+    """Mean probability of five plain networks for each category: train and test, (group, obs) each."""
+    p_train, p_test = [], []
+    for g, (X, y) in enumerate(zip(moons.X_train, moons.y_train, strict=True)):
+        members = [_fit_mlp(X, y, alpha, seed=1000 * seed + N_MEMBERS * g + member) for member in range(N_MEMBERS)]
+        p_train.append(np.mean([m.predict_proba(X)[:, 1] for m in members], axis=0))
+        p_test.append(np.mean([m.predict_proba(moons.X_test[g])[:, 1] for m in members], axis=0))
+    return np.stack(p_train), np.stack(p_test)
+
+
+def predict_one_hot(moons, alpha, seed):
+    """One plain network for all categories, which it sees as 0/1 columns: train and test, (group, obs) each."""
+    flat = moons.with_category()
+    network = _fit_mlp(flat.X_train, flat.y_train, alpha, seed=seed)
+    p = [network.predict_proba(X)[:, 1] for X in (flat.X_train, flat.X_test)]
+    return p[0].reshape(moons.y_train.shape), p[1].reshape(moons.y_test.shape)
+
+
+def _fit_mlp(X, y, alpha, seed):
+    """2-12-12-1 with tanh, as the Bayesian networks; `alpha` is scikit-learn's weight decay."""
+    X, y = data.check_data(X, y)
+    network = MLPClassifier((12, 12), activation="tanh", solver="lbfgs", alpha=alpha, max_iter=2000, random_state=seed)
+    return network.fit(X, y)
