@@ -197,7 +197,7 @@ def _compute(client, module, blocks, waiting, paths, code, commit, costs, show):
             return i, None, future
         return None
 
-    completed = as_completed()
+    completed = as_completed(loop=client.loop)
 
     def fill():
         while completed.count() < AHEAD * n_workers and (given := hand_out()):
