@@ -12,7 +12,7 @@ from sklearn.neural_network import MLPClassifier
 
 N_DRAWS = 1000
 N_STEPS = 30_000  # mean-field ADVI
-N_STEPS_FULL = 15_000  # full rank, five units: 292,000 numbers to learn. Twelve units have 5.9 million, at 0.2 s a step
+N_STEPS_FULL = 10_000  # full rank, five units: 292,000 numbers to learn. Twelve units have 5.9 million, at 0.2 s a step
 N_PATHS, MAX_ITER = 4, 300  # Pathfinder
 N_MEMBERS = 5
 FLOOR = 1e-6  # of an eigenvalue of the negative Hessian

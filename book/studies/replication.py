@@ -21,9 +21,13 @@ DATA_SEEDS = tuple(range(301, 321))
 CHOICE_SEEDS = DATA_SEEDS[:5]
 TUNING_SEEDS = (101, 102, 103)
 SAMPLER = {
-    "data sets": ({"draws": 1000, "tune": 600}, {"draws": 500, "tune": 400}),  # hierarchical, one category
-    "choices": ({"draws": 500, "tune": 400}, {"draws": 300, "tune": 300}),
+    "data sets": ({"draws": 1000, "tune": 600}, {"draws": 500, "tune": 300}),  # hierarchical, one category
+    "choices": ({"draws": 500, "tune": 400}, {"draws": 400, "tune": 300}),
 }
+DTYPE = {
+    "data sets": "float64",
+    "choices": "float32",
+}  # of the likelihood; level "default" shows that it changes nothing
 ALPHAS = (0.01, 0.1, 0.3, 1, 3, 10)
 ALPHA = {"deep ensemble": 0.3, "one-hot MLP": 3}  # the best mean lpd on the tuning data, rows of part "tuning"
 
@@ -38,10 +42,11 @@ APPROXIMATIONS = {
 PEERS = {"deep ensemble": _approximations.predict_ensemble, "one-hot MLP": _approximations.predict_one_hot}
 # level: (what changes in the data, in both networks, in the hierarchical network alone)
 CHOICES = {
+    "default": {"default": ({}, {"n_hidden": _fits.N_HIDDEN}, {})},
     "categories": {str(n): ({"n_groups": n}, {}, {}) for n in (3, 6, 50)},
     "points": {str(n): ({"n_train": n}, {}, {}) for n in (10, 25, 200)},
     "balance": {"5 to 200": ({"unbalanced": True}, {}, {})},
-    "noise": {str(noise): ({"noise": noise}, {}, {}) for noise in (0.1, 0.2, 0.4, 0.5)},
+    "noise": {str(noise): ({"noise": noise}, {}, {}) for noise in (0.1, 0.2, 0.5)},
     "network": {
         name: ({}, {"n_hidden": n_hidden}, {})
         for name, n_hidden in {
@@ -55,7 +60,7 @@ CHOICES = {
     },
     "biases": {"on": ({}, {"bias": True}, {})},
     "activation": {"ReLU": ({}, {"activation": "relu"}, {})},
-    "angles": {f"{degrees} degrees": ({"degrees": degrees}, {}, {}) for degrees in (30, 120)},
+    "angles": {f"{degrees} degrees": ({"degrees": degrees}, {}, {}) for degrees in (60,)},
     "sd prior": {
         "HalfNormal(2.5)": ({}, {}, {"sd_scale": 2.5}),
         "HalfNormal(5)": ({}, {}, {"sd_scale": 5.0}),
@@ -105,12 +110,12 @@ def estimate(case):
     if part == "tuning":
         return 2
     if part == "approximations":
-        costs = {"mean-field ADVI": 12, "full-rank ADVI, 5 units": 50, "Pathfinder": 30, "deep ensemble": 1}
+        costs = {"mean-field ADVI": 12, "full-rank ADVI, 5 units": 35, "Pathfinder": 30, "deep ensemble": 1}
         return costs.get(method, 10 if "Laplace" in method else 1)
     if part == "data sets":
-        return 85 if method == "hierarchical" else 25
+        return 80 if method == "hierarchical" else 18 if method.startswith("unpooled") else 32
     more = {"50": 3, "200": 3, "one per connection": 3, "2 x 16": 1.5, "3 x 8": 1.5, "3": 0.3, "6": 0.4}.get(level, 1)
-    return more * (45 if method == "hierarchical" else 11)
+    return more * (35 if method == "hierarchical" else 8)
 
 
 # --- data
@@ -231,7 +236,7 @@ def _sample(part, choice, level, method, data_seed, seed, moons):
         compiled = _fits.compile_informed().with_data(mean=mean, cholesky=cholesky)
     else:
         scales = _fits.read_scales() if method.startswith("control") else None
-        compiled = _compile_unpooled(tuple(shared.items()))
+        compiled = _compile_unpooled(DTYPE[part], tuple(shared.items()))
         compiled = compiled if scales is None else compiled.with_data(prior_sd=scales)
     settings = SAMPLER[part][1]
     options = {"target_accept": _fits.TARGET, **settings}
@@ -249,9 +254,9 @@ def _sample(part, choice, level, method, data_seed, seed, moons):
 
 
 @lru_cache
-def _compile_unpooled(shared):
+def _compile_unpooled(dtype, shared):
     one = _fits.load_moons("legacy")
-    options = {"n_hidden": _fits.N_HIDDEN} | dict(shared)
+    options = {"n_hidden": _fits.N_HIDDEN, "dtype": dtype} | dict(shared)
     return inference.compile_nuts(models.unpooled_bnn(one.X_train[:1], one.y_train[:1], **options))
 
 
@@ -259,7 +264,7 @@ def _compile_unpooled(shared):
 def _run_hierarchical(part, choice, level, data_seed, seed):
     moons = make_data(level, choice, data_seed)
     _, shared, own = CHOICES.get(choice, {}).get(level, ({}, {}, {}))
-    options = {"n_hidden": _fits.N_HIDDEN} | shared | own
+    options = {"n_hidden": _fits.N_HIDDEN, "dtype": DTYPE[part]} | shared | own
     model = models.hierarchical_bnn(list(moons.X_train), list(moons.y_train), **options)
     return inference.sample_nuts(model, seed=seed, target_accept=_fits.TARGET, **SAMPLER[part][0])
 
