@@ -22,7 +22,7 @@ CHOICE_SEEDS = DATA_SEEDS[:5]
 TUNING_SEEDS = (101, 102, 103)
 SAMPLER = {
     "data sets": ({"draws": 1000, "tune": 600}, {"draws": 500, "tune": 300}),  # hierarchical, one category
-    "choices": ({"draws": 500, "tune": 400}, {"draws": 400, "tune": 300}),
+    "choices": ({"draws": 650, "tune": 350}, {"draws": 400, "tune": 300}),
 }
 DTYPE = {
     "data sets": "float64",
