@@ -174,7 +174,7 @@ def _connect(client):
     dask.config.set({"distributed.worker.daemon": True})
     n_workers = int(os.environ.get(JOBS) or len(os.sched_getaffinity(0)))
     return Client(
-        n_workers=n_workers, threads_per_worker=1, dashboard_address=None, memory_limit=0, silence_logs="ERROR",
+        n_workers=n_workers, threads_per_worker=1, dashboard_address=":0", memory_limit=0, silence_logs="ERROR",
         set_as_default=False,
     )  # fmt: skip
 
