@@ -68,6 +68,7 @@ CHOICES = {
     },
     "sds": {"one per connection": ({}, {}, {"sd_per": "connection"})},
 }
+HEAVY = ("50", "200", "one per connection")
 BOTH = ("unpooled, N(0, 1)", "hierarchical")
 
 
@@ -83,15 +84,17 @@ def _list_cases():
             yield from (case("tuning", "alpha", str(alpha), method, seed) for alpha in ALPHAS)
     for data_seed in DATA_SEEDS:
         yield from (case("approximations", "", "", method, data_seed) for method in (*APPROXIMATIONS, *PEERS))
-    for data_seed in CHOICE_SEEDS:
-        for choice, levels in CHOICES.items():
-            for level, (_, shared, _) in levels.items():
-                changed = shared or CHOICES[choice][level][0]
-                methods = BOTH if changed else BOTH[1:]  # a prior of sds does not touch the unpooled network
-                yield from (case("choices", choice, level, method, data_seed) for method in methods)
+    for heavy in (False, True):  # those that take minutes come last
+        for data_seed in CHOICE_SEEDS:
+            for choice, level in ((choice, level) for choice, levels in CHOICES.items() for level in levels):
+                in_data, shared, _ = CHOICES[choice][level]
+                methods = BOTH if in_data or shared else BOTH[1:]  # a prior of sds does not touch the unpooled network
+                if heavy == (level in HEAVY):
+                    yield from (case("choices", choice, level, method, data_seed) for method in methods)
 
 
 CASES = list(_list_cases())
+RECOMPUTED = [case for case in CASES if not case["method"].startswith("informed")]  # they need another posterior first
 
 
 def block(case):
@@ -113,9 +116,9 @@ def estimate(case):
         costs = {"mean-field ADVI": 12, "full-rank ADVI, 5 units": 35, "Pathfinder": 30, "deep ensemble": 1}
         return costs.get(method, 10 if "Laplace" in method else 1)
     if part == "data sets":
-        return 80 if method == "hierarchical" else 18 if method.startswith("unpooled") else 32
+        return {"hierarchical": 80, "unpooled, N(0, 1)": 22, "control, learned scales": 37}.get(method, 55)
     more = {"50": 3, "200": 3, "one per connection": 3, "2 x 16": 1.5, "3 x 8": 1.5, "3": 0.3, "6": 0.4}.get(level, 1)
-    return more * (35 if method == "hierarchical" else 8)
+    return more * (40 if method == "hierarchical" else 13)
 
 
 # --- data
