@@ -85,13 +85,12 @@ def _list_cases():
             yield from (case("tuning", "alpha", str(alpha), method, seed) for alpha in ALPHAS)
     for data_seed in DATA_SEEDS:
         yield from (case("approximations", "", "", method, data_seed) for method in (*APPROXIMATIONS, *PEERS))
-    for data_seeds in (CHOICE_SEEDS[:3], CHOICE_SEEDS[3:]):
-        for heavy, data_seed in product((False, True), data_seeds):  # those that take minutes come last
-            for choice, level in ((choice, level) for choice, levels in CHOICES.items() for level in levels):
-                in_data, shared, _ = CHOICES[choice][level]
-                methods = BOTH if in_data or shared else BOTH[1:]  # a prior of sds does not touch the unpooled network
-                if heavy == (level in HEAVY):
-                    yield from (case("choices", choice, level, method, data_seed) for method in methods)
+    for heavy, data_seed in product((False, True), CHOICE_SEEDS):  # those that take minutes come last
+        for choice, level in ((choice, level) for choice, levels in CHOICES.items() for level in levels):
+            in_data, shared, _ = CHOICES[choice][level]
+            methods = BOTH if in_data or shared else BOTH[1:]  # a prior of sds does not touch the unpooled network
+            if heavy == (level in HEAVY):
+                yield from (case("choices", choice, level, method, data_seed) for method in methods)
 
 
 CASES = list(_list_cases())
