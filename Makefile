@@ -42,7 +42,7 @@ nbval: $(INSTALLED)  ## re-run one chapter and compare (CHAPTER=flat_advi)
 	@test -n "$(CHAPTER)" || { echo "which chapter? make nbval CHAPTER=flat_advi"; exit 2; }
 	$(BIN)/pytest --nbval book/$(CHAPTER).ipynb
 
-studies: $(INSTALLED)  ## long computations whose tables are missing (STUDY=name runs one again)
+studies: $(INSTALLED)  ## long computations, on Dask, whose tables are missing (STUDY=name runs one again)
 	$(BIN)/python -m studies $(STUDY)
 
 bench: $(INSTALLED)  ## our engine and its peers side by side, under 45 minutes (QUICK=1: three, nothing kept)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax.scipy.stats import norm as jax_norm
 from scipy.special import expit
-from scipy.stats import bernoulli, halfnorm, multivariate_normal, norm
+from scipy.stats import bernoulli, halfcauchy, halfnorm, multivariate_normal, norm
 from scipy.stats import t as student_t
 
 N = 20
@@ -329,6 +329,16 @@ def test_the_hierarchical_graph_can_be_simulated_from():
     assert set(np.unique(drawn["prior_predictive"]["y"])) == {0, 1}
 
 
+def test_group_sds_may_have_a_half_cauchy_prior():
+    arguments = {"X": GROUPED.X_train, "y": GROUPED.y_train, "n_hidden": (3, 4), "sd_scale": 2.0}
+    normal, cauchy = (models.hierarchical_bnn(**arguments, sd_prior=name) for name in models.SD_PRIORS)
+    point = normal.initial_point(random_seed=0) | {"sd2_log__": np.log(3.0)}
+    found = compile_logp(cauchy)(point) - compile_logp(normal)(point)
+    sds = np.array([np.exp(point[f"sd{k}_log__"]) for k in (1, 2, 3)])
+    expected = (halfcauchy(scale=2).logpdf(sds) - halfnorm(scale=2).logpdf(sds)).sum()
+    assert found == pytest.approx(expected, rel=1e-8)
+
+
 def test_groups_are_filled_up_with_points_that_do_not_count():
     X, y, n_obs = models.stack_groups([np.ones((3, 2)), np.ones((1, 2))], [[0, 1, 1], [1]])
     np.testing.assert_array_equal(n_obs, [3, 1])
@@ -349,6 +359,7 @@ def test_groups_are_filled_up_with_points_that_do_not_count():
         ({"n_hidden": 5}, "n_hidden=5; wanted: numbers of units"),
         ({"sd_scale": (1, 2)}, r"sd_scale=\(1, 2\); wanted: a scale above 0, or 3"),
         ({"sd_scale": 0}, "sd_scale=0; wanted: a scale above 0"),
+        ({"sd_prior": "gamma"}, "sd_prior='gamma'; wanted: one of halfnormal, halfcauchy"),
         ({"sd_per": "unit"}, "sd_per='unit', bias=False; wanted: 'layer', or 'connection' without biases"),
         ({"sd_per": "connection", "bias": True}, "sd_per='connection', bias=True; wanted"),
         ({"activation": "sine"}, "activation='sine'; wanted: one of tanh, relu"),

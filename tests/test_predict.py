@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import xarray as xr
-from bnn import data, models, predict
+from bnn import data, inference, models, predict
 from scipy.special import expit
 
 X = data.grid(5)
@@ -117,6 +117,33 @@ def test_blocks_of_draws_do_not_show(monkeypatch):
 def test_points_that_fit_no_category_are_refused(shape):
     with pytest.raises(ValueError, match=r"wanted: \(3, obs, 2\) or \(obs, 2\)"):
         predict.predict_groups(make_posterior(), np.zeros(shape))
+
+
+@pytest.mark.parametrize("sd_per", ["layer", "unpooled"])
+def test_networks_with_biases_are_those_of_the_model(sd_per):
+    rng = np.random.default_rng(3)
+    points, labels = rng.normal(size=(3, 7, 2)), np.tile([0, 1, 0, 1, 0, 1, 0], (3, 1))
+    build = models.unpooled_bnn if sd_per == "unpooled" else models.hierarchical_bnn
+    model = build(points, labels, n_hidden=(4, 5), bias=True, likelihood="graph")
+    values = {rv.name: abs(rng.normal(size=tuple(rv.shape.eval()))) for rv in model.free_RVs}
+    posterior = {name: value[None, None] for name, value in values.items()}
+    logit = model["y"].owner.inputs[-1]
+    expected = logit.eval({model[name]: value for name, value in values.items()}, mode="FAST_COMPILE")
+    np.testing.assert_allclose(predict.predict_groups(posterior, points)[0, 0], expected, rtol=1e-10)
+
+
+def test_biases_of_categories_sampled_one_by_one_are_joined():
+    rng = np.random.default_rng(4)
+    points, labels = rng.normal(size=(2, 6, 2)), np.tile([0, 1, 0], (2, 2))
+    model = models.unpooled_bnn(points[:1], labels[:1], n_hidden=(3,), bias=True)
+    options = {"draws": 4, "tune": 4, "chains": 2}
+    weights = predict.join_groups(inference.sample_groups(model, points, labels, seed=1, **options))
+    assert {name: w.shape for name, w in weights.items()} == {
+        "w1": (2, 4, 2, 2, 3), "w2": (2, 4, 2, 3), "b1": (2, 4, 2, 3), "b2": (2, 4, 2),
+    }  # fmt: skip
+    assert predict.predict_groups(weights, points).shape == (2, 4, 2, 6)
+    without = {name: w for name, w in weights.items() if name.startswith("w")}
+    assert abs(predict.predict_groups(weights, points) - predict.predict_groups(without, points)).max() > 0.01
 
 
 def test_a_posterior_that_is_not_hierarchical_is_refused():

@@ -1,4 +1,4 @@
-"""Long computations, one module each, whose tables the chapters read. `make studies` runs them.
+"""Long computations, one module each, whose tables the chapters read. `make studies` runs them, as tasks on Dask.
 
 A study is a module with
 
@@ -6,5 +6,21 @@ A study is a module with
 - ``compute(**case)``: returns the rest of the row, a dict of numbers,
 - ``MEASURED``: True where the rows are seconds and megabytes, which no test compares,
 
-and its table is ``book/data/<module>.json``: the rows, and the versions, the commit and the machine that made them.
+and perhaps
+
+- ``block(case)``: neighbouring cases with one block are one task; default: with one first value,
+- ``estimate(case)``: CPU-seconds, for the progress bar and for the choice of rows that the tests compute again,
+- ``RECOMPUTED``: the cases among which they choose; default: all of them,
+- ``UNCOMPARED``: columns that they do not compare, such as seconds,
+
+and its table is ``book/data/<module>.json``: the rows, their digest, and the versions, the commit and the machine that
+made them.
 """
+
+import sys
+from pathlib import Path
+
+# a Dask worker that was started elsewhere has `bnn` and `studies` on its path, by the environment, but not the tools
+TOOLS = str(Path(__file__).resolve().parents[1] / "_tools")
+if TOOLS not in sys.path:
+    sys.path.append(TOOLS)

@@ -19,12 +19,13 @@ from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
 
-from bnn import cache
+import bnn
 from chapters import REQUIREMENTS, machine
 
 PACKAGES = ("pymc", "pytensor", "numba", "numpy", "scikit-learn", "jax", "nutpie")
 FOLDER, SCHEDULER, JOBS = "BNN_TASKS", "SCHEDULER", "JOBS"  # environment variables
 APART = ("claims", "plots", "report")  # modules of `bnn` that no row depends on
+PATIENCE = "10s"  # for an answer of a scheduler elsewhere
 AHEAD = 2  # tasks handed out for each worker, so that none waits for this process
 
 
@@ -44,12 +45,12 @@ def list_blocks(study):
 def digest_code(module):
     """SHA-256 of the source that the rows of a study depend on, and of the pinned packages, as hexadecimal text."""
     study = Path(importlib.import_module(module).__file__)
-    package = Path(cache.__file__).parent
+    package = Path(bnn.__file__).parent
     files = [path for path in sorted(package.glob("*.py")) if path.stem not in APART]
     files += [*sorted(study.parent.glob("_*.py")), study, REQUIREMENTS]
     digest = hashlib.sha256()
     for path in files:
-        if path.name not in ("__main__.py", "_tasks.py"):
+        if path.name not in ("__init__.py", "__main__.py", "_tasks.py"):
             digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()
 
@@ -167,12 +168,13 @@ def _connect(client):
         return nullcontext(client)
     if address := os.environ.get(SCHEDULER):
         try:
-            return Client(address, timeout="10s")
+            return Client(address, timeout=PATIENCE, set_as_default=False)
         except (OSError, ValueError) as error:
             wanted = "tcp://host:port of a running `dask scheduler`"
             raise SystemExit(f"{SCHEDULER}={address}: {error}; wanted: {wanted}") from None
     dask.config.set({"distributed.worker.daemon": True})
-    n_workers = int(os.environ.get(JOBS) or len(os.sched_getaffinity(0)))
+    count = getattr(os, "process_cpu_count", os.cpu_count)  # Python 3.12 has only the second
+    n_workers = int(os.environ.get(JOBS) or count())
     return Client(
         n_workers=n_workers, threads_per_worker=1, dashboard_address=":0", memory_limit=0, silence_logs="ERROR",
         set_as_default=False,

@@ -1,0 +1,230 @@
+"""Studies as tasks on Dask: in order, kept one by one, resumed, safe from dead workers, other code and each other."""
+
+import io
+import json
+import os
+import sys
+import threading
+
+import pytest
+from distributed import Client, LocalCluster
+from studies import _tasks
+
+TOY = '''
+import os, signal, time
+from pathlib import Path
+
+HERE = Path(__file__).parent
+CASES = [{"name": name, "seed": seed} for name in "abcd" for seed in (1, 2)]
+
+
+def compute(name, seed):
+    """A row; every call leaves a trace. "fatal-x" kills its process once, "broken" cannot be computed."""
+    with open(HERE / "calls.txt", "a") as file:
+        file.write(f"{name}{seed} {os.getpid()}\\n")
+    if name.startswith("fatal") and not (HERE / name).exists():
+        (HERE / name).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    if name == "broken":
+        raise ValueError("this row cannot be computed")
+    return {"value": 10 * seed + len(name)}
+'''
+
+
+@pytest.fixture
+def toy(tmp_path, monkeypatch):
+    """A study that costs nothing, in a folder that worker processes import from, too."""
+    (tmp_path / "toy_study.py").write_text(TOY)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+    monkeypatch.delenv("SCHEDULER", raising=False)
+    monkeypatch.setenv("JOBS", "2")
+    sys.modules.pop("toy_study", None)
+    import toy_study
+
+    yield toy_study
+    sys.modules.pop("toy_study", None)
+
+
+@pytest.fixture(scope="module")
+def client():
+    """One worker, in a thread of this process."""
+    with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0") as client:
+        yield client
+
+
+def calls(toy):
+    path = toy.HERE / "calls.txt"
+    return path.read_text().split("\n")[:-1] if path.exists() else []
+
+
+def run(toy, tmp_path, client=None, cases=None, **options):
+    blocks = _tasks.list_blocks(toy) if cases is None else [[case] for case in cases]
+    return _tasks.run_tasks("toy_study", blocks, folder=tmp_path / "tasks", client=client, **options)
+
+
+def values(rows):
+    return [(row["name"], row["seed"], row["value"]) for row in rows]
+
+
+EXPECTED = [(name, seed, 10 * seed + 1) for name in "abcd" for seed in (1, 2)]
+
+
+def test_rows_come_in_the_order_of_the_cases_with_commit_and_versions(toy, tmp_path, client):
+    rows, machines = run(toy, tmp_path, client)
+    assert values(rows) == EXPECTED
+    assert all(row["versions"].startswith("pymc ") and isinstance(row["commit"], str) for row in rows)
+    assert len(machines) == 4  # a task for each name
+    assert len(list((tmp_path / "tasks").iterdir())) == 4
+
+
+def test_what_was_computed_is_not_computed_again(toy, tmp_path, client):
+    first, _ = run(toy, tmp_path, client)
+    second, _ = run(toy, tmp_path, client)
+    assert first == second
+    assert len(calls(toy)) == len(EXPECTED)
+
+
+def test_a_run_goes_on_where_it_was_stopped(toy, tmp_path, client):
+    def stop(done, *_):
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(toy, tmp_path, client, show=stop)
+    kept = len(list((tmp_path / "tasks").glob("*.json")))
+    assert 2 <= kept < 4
+    rows, _ = run(toy, tmp_path, client)
+    assert values(rows) == EXPECTED
+    names = [line[:2] for line in calls(toy)]
+    assert sorted(set(names)) == sorted({f"{name}{seed}" for name, seed, _ in EXPECTED})
+    assert len(names) <= len(EXPECTED) + 2 * _tasks.AHEAD  # no more than what was under way is repeated
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b'{"rows": [], "digest": "0", "machine": {}}', b"\xff\xfe"])
+def test_a_damaged_file_is_computed_again(toy, tmp_path, client, damage):
+    run(toy, tmp_path, client)
+    path = sorted((tmp_path / "tasks").iterdir())[0]
+    path.write_bytes(damage)
+    rows, _ = run(toy, tmp_path, client)
+    assert values(rows) == EXPECTED
+    assert len(calls(toy)) == len(EXPECTED) + 2
+
+
+def test_a_row_that_was_edited_by_hand_is_computed_again(toy, tmp_path, client):
+    run(toy, tmp_path, client)
+    for path in (tmp_path / "tasks").iterdir():
+        done = json.loads(path.read_text())
+        done["rows"][0]["value"] += 1
+        path.write_text(json.dumps(done))
+    rows, _ = run(toy, tmp_path, client)
+    assert values(rows) == EXPECTED
+
+
+def test_other_code_gets_other_files(toy, tmp_path, client):
+    blocks = _tasks.list_blocks(toy)
+    before = _tasks.name_file(tmp_path, blocks[0], _tasks.digest_code("toy_study"))
+    path = toy.HERE / "toy_study.py"
+    path.write_text(path.read_text() + "\n# changed\n")
+    after = _tasks.name_file(tmp_path, blocks[0], _tasks.digest_code("toy_study"))
+    assert before != after
+
+
+def test_a_worker_with_other_code_refuses(toy, tmp_path):
+    with pytest.raises(RuntimeError, match=r"other code or other pinned packages.*the same commit"):
+        _tasks.compute_block("toy_study", toy.CASES[:1], "0" * 64, "")
+    assert calls(toy) == []
+
+
+def test_a_task_that_fails_is_named_and_the_others_are_kept(toy, tmp_path, client):
+    cases = [{"name": name, "seed": 1} for name in ("a", "broken", "b")]
+    with pytest.raises(RuntimeError, match=r"1 of 3 tasks failed; (?s:.*)'broken'.*ValueError: this row cannot be"):
+        run(toy, tmp_path, client, cases=cases)
+    assert len(list((tmp_path / "tasks").glob("*.json"))) == 2
+
+
+def test_a_worker_that_dies_is_replaced_and_its_task_done_again(toy, tmp_path):
+    cases = [{"name": name, "seed": 1} for name in ("a", "fatal-once", "b", "c", "d", "e")]
+    rows, _ = run(toy, tmp_path, cases=cases)
+    assert [row["name"] for row in rows] == [case["name"] for case in cases]
+    of_fatal = [line.split()[1] for line in calls(toy) if line.startswith("fatal")]
+    assert len(of_fatal) == len(set(of_fatal)) == 2  # two processes tried: one died, one did it
+    assert str(os.getpid()) not in {line.split()[1] for line in calls(toy)}
+
+
+def test_two_runs_at_once_do_no_harm(toy, tmp_path, client):
+    found, errors = [], []
+
+    def work():
+        try:
+            found.append(run(toy, tmp_path, client)[0])
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert [values(rows) for rows in found] == [EXPECTED, EXPECTED]
+    assert all(_tasks.read_task(path) for path in (tmp_path / "tasks").iterdir())
+    assert len(list((tmp_path / "tasks").iterdir())) == 4  # no half files are left
+
+
+def test_a_scheduler_elsewhere_is_used(toy, tmp_path, monkeypatch):
+    with LocalCluster(n_workers=1, processes=False, threads_per_worker=1, dashboard_address=":0", protocol="tcp") as c:
+        monkeypatch.setenv("SCHEDULER", c.scheduler_address)
+        rows, _ = run(toy, tmp_path)
+        assert c.scheduler_address.startswith("tcp://")
+    assert values(rows) == EXPECTED
+    assert {line.split()[1] for line in calls(toy)} == {str(os.getpid())}  # the worker of that cluster is a thread
+
+
+def test_a_scheduler_that_is_not_there_is_named(toy, tmp_path, monkeypatch):
+    monkeypatch.setenv("SCHEDULER", "tcp://127.0.0.1:9")
+    monkeypatch.setattr(_tasks, "PATIENCE", "1s")
+    with pytest.raises(SystemExit, match=r"SCHEDULER=tcp://127.0.0.1:9: .*wanted: tcp://host:port of a running"):
+        run(toy, tmp_path)
+
+
+def test_the_time_that_is_left_follows_the_estimates(toy, tmp_path, client):
+    seen = []
+    run(
+        toy,
+        tmp_path,
+        client,
+        estimate=lambda case: {"a": 10, "d": 30}.get(case["name"], 1),
+        show=lambda *s: seen.append(s),
+    )
+    assert [(done, total) for done, total, *_ in seen] == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    _, _, elapsed, left = seen[0]
+    assert left == pytest.approx(elapsed * (2 + 2 + 60) / 20, rel=1e-6)
+    assert seen[-1][3] == pytest.approx(0)
+
+
+def test_the_bar_says_how_far_and_how_long():
+    out = io.StringIO()
+    _tasks.draw_bar(5, 10, 600, 660, width=10, file=out)
+    assert out.getvalue() == "[#####.....] 5 of 10 tasks, 10 min, about 11 min to go\n"
+
+
+def test_in_a_file_the_bar_has_few_lines():
+    out = io.StringIO()
+    for done in range(1, 401):
+        _tasks.draw_bar(done, 400, done, None, file=out)
+    assert out.getvalue().count("\n") == 20
+
+
+def test_rows_have_one_digest_whatever_the_order_of_their_columns():
+    a, b = [{"x": 1, "y": [0.5, None]}], [{"y": [0.5, None], "x": 1}]
+    assert _tasks.digest_rows(a) == _tasks.digest_rows(b)
+    assert _tasks.digest_rows(a) != _tasks.digest_rows([{"x": 2, "y": [0.5, None]}])
+
+
+def test_tasks_are_kept_where_the_reader_says(monkeypatch, tmp_path):
+    monkeypatch.setenv("BNN_TASKS", str(tmp_path))
+    assert _tasks.find_folder("toy") == tmp_path / "toy"
+    monkeypatch.delenv("BNN_TASKS")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert _tasks.find_folder("toy") == tmp_path / "cache" / "bnn" / "tasks" / "toy"
