@@ -146,7 +146,7 @@ def _narrow(moons, degrees):
 
 
 def _make_unbalanced(data_seed, n_groups=18, fewest=5, most=200):
-    """Categories of 5 to 200 points, evenly spaced in the logarithm; about 900 in all."""
+    """Categories of 5 to 200 points, evenly spaced in the logarithm; about a thousand in all."""
     counts = np.geomspace(fewest, most, n_groups).round().astype(int)
     seeds = np.random.SeedSequence(data_seed).generate_state(n_groups)
     groups = [

@@ -1,0 +1,100 @@
+"""Laplace and Pathfinder where the answer is known, and the table's choices that were made on other data."""
+
+import numpy as np
+import pymc as pm
+import pytest
+from bnn import data, models
+from bnn.report import read_data
+from studies import _approximations, replication
+
+Y = np.array([0.3, -1.2, 2.0])
+SD = 0.5  # of an observation; the prior's is 1
+
+
+def make_normal_model():
+    """Three means with a conjugate prior: posterior N(0.8 y, 0.2), independent."""
+    with pm.Model() as model:
+        mean = pm.Normal("mean", 0, 1, shape=3)
+        pm.Normal("y", mean, SD, observed=Y)
+    return model
+
+
+@pytest.mark.parametrize("fit", [_approximations.fit_laplace, _approximations.fit_pathfinder])
+def test_a_normal_posterior_is_found_exactly(fit):
+    draws, found = fit(make_normal_model(), 1)
+    means = draws["mean"]
+    assert means.shape == (_approximations.N_DRAWS, 3)
+    np.testing.assert_allclose(means.mean(axis=0), 0.8 * Y, atol=5 * np.sqrt(0.2 / 1000))
+    np.testing.assert_allclose(np.cov(means.T), 0.2 * np.eye(3), atol=0.05)
+    assert found.get("flat_directions", 0) == 0
+    assert not found.get("khat", 0) > 0.7  # NaN where all weights are alike, as they should be here
+
+
+@pytest.mark.parametrize("fit", [_approximations.fit_laplace, _approximations.fit_pathfinder])
+def test_the_same_seed_gives_the_same_draws(fit):
+    first, second, other = (fit(make_normal_model(), seed)[0]["mean"] for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first, second)
+    assert (first != other).any()
+
+
+def test_a_direction_in_which_the_density_rises_gets_the_width_of_the_prior():
+    with pm.Model() as model:
+        pm.Normal("a", 0, 0.1)
+        pm.Flat("b")  # no curvature at all
+    draws, found = _approximations.fit_laplace(model, 1)
+    assert found["flat_directions"] == 1
+    assert draws["a"].std() == pytest.approx(0.1, rel=0.1)
+    assert draws["b"].std() == pytest.approx(1, rel=0.1)
+
+
+def test_positive_variables_come_back_positive():
+    with pm.Model() as model:
+        pm.HalfNormal("sd", 2.0)
+    draws, _ = _approximations.fit_laplace(model, 1)
+    assert (draws["sd"] > 0).all()
+    # the density of log(sd) is highest at sd = 2 and falls there with a curvature of 2
+    assert np.log(draws["sd"]).mean() == pytest.approx(np.log(2), abs=5 / np.sqrt(2 * 1000))
+    assert np.log(draws["sd"]).std() == pytest.approx(np.sqrt(0.5), rel=0.15)
+
+
+def test_near_the_mode_the_linearised_network_is_the_network():
+    moons = data.rotated_moons(seed=1, n_groups=2, n_train=6, n_test=4)
+    model = models.hierarchical_bnn(moons.X_train, moons.y_train, n_hidden=(3,))
+    rng = np.random.default_rng(0)
+    n = sum(int(np.prod(np.shape(value))) for value in model.initial_point().values())
+    mode, shifts = rng.normal(size=n), rng.normal(size=(5, n))
+    gaps = []
+    for size in (1e-2, 1e-3):
+        linear = _approximations.predict_linearised(model, mode, size * shifts, moons.X_test)
+        draws = _approximations._constrain(model, mode + size * shifts)
+        posterior = {name: values[None] for name, values in draws.items()}
+        gaps.append(abs(linear - _approximations.predict.predict_groups(posterior, moons.X_test)[0]).max())
+    assert gaps[1] < gaps[0] / 50  # the error falls with the square
+
+
+def test_the_decay_of_the_peers_is_the_best_on_the_tuning_data():
+    rows = [row for row in read_data("replication")["rows"] if row["part"] == "tuning"]
+    for method, chosen in replication.ALPHA.items():
+        mean = {
+            alpha: np.mean([row["lpd"] for row in rows if row["method"] == method and row["level"] == str(alpha)])
+            for alpha in replication.ALPHAS
+        }
+        assert max(mean, key=mean.get) == chosen
+    assert {row["data_seed"] for row in rows}.isdisjoint(replication.DATA_SEEDS)
+
+
+def test_narrow_angles_turn_the_same_points():
+    wide, narrow = (replication.make_data(level, "angles", 301) for level in ("", "60 degrees"))
+    assert np.ptp(narrow.angle) < 60 < np.ptp(wide.angle)
+    np.testing.assert_allclose((narrow.X_train**2).sum(axis=-1), (wide.X_train**2).sum(axis=-1))
+    back = data.rotate(narrow.X_train[3], float(wide.angle[3] - narrow.angle[3]))
+    np.testing.assert_allclose(back, wide.X_train[3], atol=1e-12)
+
+
+def test_unbalanced_categories_have_a_thousand_points_in_all():
+    moons = replication.make_data("5 to 200", "balance", 301)
+    counts = [len(y) for y in moons.y_train]
+    assert (min(counts), max(counts)) == (5, 200)
+    assert len(counts) == 18
+    assert sum(counts) == 1005
+    assert moons.X_test.shape == (18, 50, 2)
