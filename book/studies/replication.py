@@ -20,7 +20,6 @@ from studies import _approximations, _fits
 MEASURED = False
 DATA_SEEDS = tuple(range(301, 321))
 CHOICE_SEEDS = DATA_SEEDS[:5]
-HEAVY_SEEDS = DATA_SEEDS[:3]  # of the levels in HEAVY
 TUNING_SEEDS = (101, 102, 103)
 SAMPLER = {
     "data sets": ({"draws": 1000, "tune": 600}, {"draws": 500, "tune": 300}),  # hierarchical, one category
@@ -90,7 +89,7 @@ def _list_cases():
         for choice, level in ((choice, level) for choice, levels in CHOICES.items() for level in levels):
             in_data, shared, _ = CHOICES[choice][level]
             methods = BOTH if in_data or shared else BOTH[1:]  # a prior of sds does not touch the unpooled network
-            if heavy == (level in HEAVY) and not (heavy and data_seed not in HEAVY_SEEDS):
+            if heavy == (level in HEAVY):
                 yield from (case("choices", choice, level, method, data_seed) for method in methods)
 
 
