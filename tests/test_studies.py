@@ -101,7 +101,8 @@ def compare_row(row, fresh, table, study):
             agrees = value == row[key]
         elif row.get(f"{key}_mcse") is not None and row["converged"] and fresh["converged"]:
             errors = row[f"{key}_mcse"], fresh[f"{key}_mcse"]
-            agrees = abs(value - row[key]) <= 5 * np.hypot(*errors) + 1e-3 * abs(row[key])
+            one_point = 1e-3 * abs(row[key])  # one of 900 may change sides where no draw in the table let it
+            agrees = abs(value - row[key]) <= 5 * np.hypot(*errors) + one_point
         else:
             values = np.array([other[key] for other in alike if other[key] is not None], dtype=float)
             sd = 1.4826 * np.median(abs(values - np.median(values)))
@@ -127,8 +128,8 @@ def test_rows_computed_again_agree(name):
 
 def test_the_sample_of_a_long_study_fits_its_time_and_follows_the_digest(monkeypatch, tmp_path):
     study, seen = load("replication"), []
-    for text in ("[1]", "[2]"):
-        (tmp_path / "replication.json").write_text(json.dumps({"rows": study.CASES}) + text[:0] + " " * int(text[1]))
+    for indent in (1, 2):  # the same rows in another file, of another digest
+        (tmp_path / "replication.json").write_text(json.dumps({"rows": study.CASES}, indent=indent))
         monkeypatch.setitem(PATHS, "replication", tmp_path / "replication.json")
         rows = choose("replication")
         assert 0.5 * SECONDS < sum(map(study.estimate, rows)) <= SECONDS

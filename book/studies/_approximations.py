@@ -24,14 +24,17 @@ def fit_mean_field(model, seed):
     return fit.draw(N_DRAWS, seed=seed), {"loss": float(fit.loss[-1000:].mean())}
 
 
-def fit_full_rank(model, seed):
-    """PyMC's full-rank ADVI from random means; FloatingPointError, PyMC's word for NaN, is the caller's to catch."""
+def fit_full_rank(model, seed, n_steps=N_STEPS_FULL, n_last=100):
+    """PyMC's full-rank ADVI from random means: the start's covariance is its own, the identity.
+
+    `loss` is the mean of the last `n_last` steps. FloatingPointError, PyMC's word for NaN, is the caller's to catch.
+    """
     rng = np.random.default_rng(seed)
     point = {name: rng.normal(size=np.shape(value)) for name, value in model.initial_point().items()}
-    approx = pm.fit(N_STEPS_FULL, method="fullrank_advi", model=model, start=point, random_seed=seed, progressbar=False)
+    approx = pm.fit(n_steps, method="fullrank_advi", model=model, start=point, random_seed=seed, progressbar=False)
     posterior = approx.sample(N_DRAWS, random_seed=seed)["posterior"]
     draws = {rv.name: posterior[rv.name].values[0] for rv in model.free_RVs}
-    return draws, {"loss": float(np.mean(approx.hist[-100:]))}
+    return draws, {"loss": float(np.mean(approx.hist[-n_last:]))}
 
 
 def fit_laplace(model, seed):

@@ -42,11 +42,8 @@ def list_quantities(tree, moons, weights=None):
 
 def check_hierarchical(tree, moons):
     """Verdict on a hierarchical run, as numbers of a row."""
-    found = diagnose.verdict(list_quantities(tree, moons), tree)
-    return {
-        "rhat": found.rhat, "ess": found.ess, "ess_tail": found.ess_tail, "divergences": found.divergences,
-        "move": found.move, "converged": found.converged,
-    }  # fmt: skip
+    found = summarise([diagnose.verdict(list_quantities(tree, moons), tree)])
+    return {name: value for name, value in found.items() if name != "passed"}
 
 
 def check_groups(trees, moons):
@@ -59,11 +56,16 @@ def check_groups(trees, moons):
         grid = predict.predict_groups(weights, GRID)
         quantities = {"grid": grid, "data": p, "log likelihood": log_likelihood(p, one["y"])}
         found.append(diagnose.verdict(quantities, tree))
+    return summarise(found)
+
+
+def summarise(verdicts):
+    """The worst figures of several runs, and how many pass."""
     return {
-        "rhat": max(v.rhat for v in found), "ess": min(v.ess for v in found),
-        "ess_tail": min(v.ess_tail for v in found), "divergences": sum(v.divergences for v in found),
-        "move": max(v.move for v in found), "passed": sum(v.converged for v in found),
-        "converged": all(v.converged for v in found),
+        "rhat": float(max(v.rhat for v in verdicts)), "ess": float(min(v.ess for v in verdicts)),
+        "ess_tail": float(min(v.ess_tail for v in verdicts)),
+        "divergences": sum(v.divergences for v in verdicts), "move": float(max(v.move for v in verdicts)),
+        "passed": sum(v.converged for v in verdicts), "converged": all(v.converged for v in verdicts),
     }  # fmt: skip
 
 
@@ -103,10 +105,11 @@ def fan_in_scales(n_feature=2, n_hidden=N_HIDDEN):
 
 
 @lru_cache
-def compile_unpooled(n_hidden=N_HIDDEN):
-    """The network of one category with zero-mean priors, compiled once."""
+def compile_unpooled(n_hidden=N_HIDDEN, **options):
+    """The network of one category with zero-mean priors, compiled once; `options` of `models.unpooled_bnn`."""
     moons = load_moons("legacy")
-    return inference.compile_nuts(models.unpooled_bnn(moons.X_train[:1], moons.y_train[:1], n_hidden=n_hidden))
+    model = models.unpooled_bnn(moons.X_train[:1], moons.y_train[:1], n_hidden=n_hidden, **options)
+    return inference.compile_nuts(model)
 
 
 @lru_cache

@@ -4,10 +4,9 @@ The articles' data. "failed" is a fit whose loss or weights became NaN; its othe
 """
 
 import numpy as np
-import pymc as pm
 from bnn import inference, models, predict
 
-from studies import _fits
+from studies import _approximations, _fits
 
 MEASURED = False
 N_STEPS, N_DRAWS = 30_000, 1000
@@ -52,9 +51,5 @@ def _fit_mean_field(model, start, seed):
 
 
 def _fit_full_rank(model, start, seed):
-    """As PyMC has it, from random means: the start's covariance is its own, the identity."""
-    rng = np.random.default_rng(seed)
-    point = {name: rng.normal(size=np.shape(value)) for name, value in model.initial_point().items()}
-    approx = pm.fit(N_STEPS, method="fullrank_advi", model=model, start=point, random_seed=seed, progressbar=False)
-    posterior = approx.sample(N_DRAWS, random_seed=seed)["posterior"]
-    return np.mean(approx.hist[-1000:]), {rv.name: posterior[rv.name].values[0] for rv in model.free_RVs}
+    draws, found = _approximations.fit_full_rank(model, seed, N_STEPS, n_last=1000)
+    return found["loss"], draws

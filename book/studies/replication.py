@@ -239,7 +239,7 @@ def _sample(part, choice, level, method, data_seed, seed, moons):
         compiled = _fits.compile_informed().with_data(mean=mean, cholesky=cholesky)
     else:
         scales = _fits.read_scales() if method.startswith("control") else None
-        compiled = _compile_unpooled(DTYPE[part], tuple(shared.items()))
+        compiled = _fits.compile_unpooled(dtype=DTYPE[part], **shared)
         compiled = compiled if scales is None else compiled.with_data(prior_sd=scales)
     settings = SAMPLER[part][1]
     options = {"target_accept": _fits.TARGET, **settings}
@@ -253,14 +253,7 @@ def _sample(part, choice, level, method, data_seed, seed, moons):
     ]  # fmt: skip
     gradients = np.mean([tree["sample_stats"]["n_steps"].mean() for tree in trees])
     p_test = predict.predict_groups(weights, moons.X_test, activation=activation)
-    return p_train, _join_chains(p_test), _summarise(verdicts) | {"gradients": float(gradients)}
-
-
-@lru_cache
-def _compile_unpooled(dtype, shared):
-    one = _fits.load_moons("legacy")
-    options = {"n_hidden": _fits.N_HIDDEN, "dtype": dtype} | dict(shared)
-    return inference.compile_nuts(models.unpooled_bnn(one.X_train[:1], one.y_train[:1], **options))
+    return p_train, _join_chains(p_test), _fits.summarise(verdicts) | {"gradients": float(gradients)}
 
 
 @lru_cache(maxsize=1)
@@ -280,7 +273,7 @@ def _sample_hierarchical(part, choice, level, data_seed, seed, moons):
     p_train, quantities = _list_quantities(weights, moons, activation)
     quantities["log likelihood"] = quantities["log likelihood"].sum(axis=-1)
     sds = {name: posterior[name].values for name in posterior if name.startswith("sd")}
-    found = _summarise([diagnose.verdict(quantities | sds, tree)])
+    found = _fits.summarise([diagnose.verdict(quantities | sds, tree)])
     found["passed"] *= len(moons.y_test)
     found["gradients"] = float(tree["sample_stats"]["n_steps"].mean())
     sizes = [np.sqrt((sd**2).reshape(*sd.shape[:2], -1).mean(axis=-1)) for sd in sds.values()]
@@ -314,16 +307,6 @@ def _list_quantities(weights, moons, activation):
 
 def _join_chains(p):
     return p.reshape(-1, *p.shape[2:])
-
-
-def _summarise(verdicts):
-    """The worst figures of several runs, and how many pass."""
-    return {
-        "rhat": float(max(v.rhat for v in verdicts)), "ess": float(min(v.ess for v in verdicts)),
-        "ess_tail": float(min(v.ess_tail for v in verdicts)),
-        "divergences": sum(v.divergences for v in verdicts), "move": float(max(v.move for v in verdicts)),
-        "passed": sum(v.converged for v in verdicts), "converged": all(v.converged for v in verdicts),
-    }  # fmt: skip
 
 
 # --- other ways
