@@ -652,7 +652,7 @@ def test_draws_of_another_model_are_refused(saved, shapes, message):
     ("call", "message"),
     [
         (lambda m: inference.fit_advi(m, 10, seed=0, backend="torch"), r"backend='torch'; wanted: .* numba, c, jax"),
-        (lambda m: inference.fit_advi(m, 10, seed=0, start="one"), r"start='one'; wanted: 'random' or 'zero'"),
+        (lambda m: inference.fit_advi(m, 10, seed=0, start="one"), r"start='one'; wanted: 'random', 'zero' or 'fan-in"),
         (lambda m: inference.fit_advi(m, 10, seed=0, start_sd=0), r"start_sd=0; wanted: a standard deviation above 0"),
         (lambda m: inference.fit_advi(m, 0, seed=0), r"n_steps=0; wanted: at least 1"),
         (

@@ -21,12 +21,14 @@ import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import xarray as xr
+from pymc.variational import KLqp
 from pytensor.graph.replace import clone_replace, vectorize_graph
 
 from bnn.data import check_seed
 
 BACKENDS = ("numba", "c", "jax")
 ENGINES = ("nutpie", "pymc", "numpyro", "blackjax")
+STARTS = ("random", "zero", "fan-in")
 NUTS_BACKENDS = ("numba", "jax")
 MAX_DEPTH = 10  # of a tree, in every engine: at most 2**10 - 1 steps for a draw
 PROGRESS = "BNN_PROGRESS"  # the environment variable that switches progress off
@@ -146,7 +148,8 @@ def _quiet():
 
 
 def fit_advi(
-    model, n_steps, *, seed, start="random", start_sd=0.1, backend="numba", callbacks=(), progress=None
+    model, n_steps, *, seed, start="random", start_sd=0.1, beta=1.0, optimizer=None, backend="numba", callbacks=(),
+    progress=None,
 ):  # fmt: skip
     """Mean-field ADVI with PyMC's optimiser (one draw a step, windowed Adagrad) from a narrow start.
 
@@ -155,9 +158,12 @@ def fit_advi(
     model : pm.Model
     n_steps : int, optimisation steps
     seed : int, for the start and for the draws of each step
-    start : "random", standard normal means; or "zero", all means 0, where a network without biases is stuck at a saddle
+    start : "random", standard normal means; "zero", all means 0, where a network without biases is stuck at a saddle;
+        or "fan-in", means of weights normal with variance 1 / (units below), those of biases 0, for wide layers
     start_sd : float > 0, standard deviation of every weight before the first step. PyMC's own is log(2) = 0.69,
         from which a third of the fits of this book's flat network end in a nearly straight boundary
+    beta : float >= 0, weight of the KL divergence in the ELBO. Only 1 aims at the posterior
+    optimizer : one of PyMC's, such as `pm.adam(learning_rate=0.002)`; default its windowed Adagrad
     backend : "numba", "c" (needs a compiler) or "jax"
     callbacks : functions of (approx, losses, step), called after each step
     progress : as in `sample_nuts`
@@ -171,16 +177,19 @@ def fit_advi(
     check_seed(seed)
     if backend not in BACKENDS:
         raise ValueError(f"backend={backend!r}; wanted: one of {', '.join(BACKENDS)}")
-    if start not in ("random", "zero"):
-        raise ValueError(f"start={start!r}; wanted: 'random' or 'zero'")
+    if start not in STARTS:
+        raise ValueError(f"start={start!r}; wanted: {', '.join(map(repr, STARTS[:-1]))} or {STARTS[-1]!r}")
     if not start_sd > 0:
         raise ValueError(f"start_sd={start_sd}; wanted: a standard deviation above 0")
+    if not 0 <= beta < np.inf:
+        raise ValueError(f"beta={beta}; wanted: a weight of at least 0; 1 is Bayes' rule")
     if n_steps < 1:
         raise ValueError(f"n_steps={n_steps}; wanted: at least 1")
     start_seed, fit_seed = np.random.SeedSequence(seed).generate_state(2)
     rng = np.random.default_rng(start_seed)
     shapes = {name: value.shape for name, value in model.initial_point().items()}
-    means = {name: rng.normal(size=shape) if start == "random" else np.zeros(shape) for name, shape in shapes.items()}
+    scale = {name: _scale_start(start, shape) for name, shape in shapes.items()}
+    means = {name: scale[name] * rng.normal(size=shape) for name, shape in shapes.items()}
     sds = {name: np.full(int(np.prod(shape)), start_sd) for name, shape in shapes.items()}  # PyMC wants them flat
     with _quiet(), _Progress(progress) as bar:
         bar.show("ADVI: compiling", at_once=True)
@@ -188,11 +197,20 @@ def fit_advi(
         def report(approx, losses, step):
             bar.show(f"ADVI: step {step:,} of {n_steps:,}, loss {np.mean(losses[-100:]):.1f} nats")
 
+        normal = pm.MeanField(model=model, start=means, start_sigma=sds, random_seed=int(fit_seed))
+        options = {} if optimizer is None else {"obj_optimizer": optimizer}
         approx = pm.fit(
-            n_steps, method="advi", model=model, start=means, start_sigma=sds, random_seed=int(fit_seed),
-            backend=backend, callbacks=[*callbacks, report], progressbar=False,
+            n_steps, method=KLqp(normal, beta=beta), model=model, backend=backend, callbacks=[*callbacks, report],
+            progressbar=False, **options,
         )  # fmt: skip
     return Advi(approx, np.asarray(approx.hist), model)
+
+
+def _scale_start(start, shape):
+    """Standard deviation of the means that `fit_advi` starts from."""
+    if start == "fan-in":
+        return shape[0] ** -0.5 if len(shape) > 1 else 0.0
+    return 1.0 if start == "random" else 0.0
 
 
 # --- NUTS

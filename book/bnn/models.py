@@ -7,6 +7,7 @@ import pymc as pm
 import pytensor.tensor as pt
 
 from bnn.data import check_data
+from bnn.digits import N_CLASSES, check_classes, check_images
 from bnn.fused import ACTIVATIONS, network_loglik
 
 LIKELIHOODS = ("graph", "fused")
@@ -57,6 +58,47 @@ def flat_bnn(X, y, *, n_hidden=(5, 5), prior_sd=1.0, total_size=None, likelihood
             pm.Potential("loglik", network_loglik(x, labels, [w1, w2, w3]))
         else:
             pm.Bernoulli("y", p, observed=labels, shape=p.shape, total_size=total_size)
+    return model
+
+
+def digit_bnn(X, y, *, n_hidden=(64, 64), prior_sd=1.0, total_size=None):
+    """One network for ten classes: two layers of tanh units with biases, a normal prior on every weight and bias.
+
+    Parameters
+    ----------
+    X : (obs, pixel) array of images from 0 to 1, or a `pm.Minibatch` of it
+    y : (obs,) array of labels 0 to 9, or the same minibatch of it
+    n_hidden : two ints, units in the first and the second hidden layer
+    prior_sd : float > 0, one standard deviation for all weights and biases
+    total_size : int, images in the whole data set; required with a minibatch
+
+    Returns
+    -------
+    pm.Model
+        With variables ``w1``, ``b1``, ``w2``, ``b2``, ``w3``, ``b3`` and ``y``.
+
+    Raises
+    ------
+    ValueError
+        For an empty batch, values outside [0, 1], unknown labels, widths or a scale below zero.
+    """
+    X, y = _check_images(X, y, n_hidden, prior_sd, total_size)
+    coords = {
+        "pixel": range(X.shape[1] if isinstance(X, np.ndarray) else X.type.shape[1]),
+        "hidden_1": range(n_hidden[0]),
+        "hidden_2": range(n_hidden[1]),
+        "class": range(N_CLASSES),
+    }
+    with pm.Model(coords=coords) as model:
+        w1 = pm.Normal("w1", 0, prior_sd, dims=("pixel", "hidden_1"))
+        b1 = pm.Normal("b1", 0, prior_sd, dims="hidden_1")
+        w2 = pm.Normal("w2", 0, prior_sd, dims=("hidden_1", "hidden_2"))
+        b2 = pm.Normal("b2", 0, prior_sd, dims="hidden_2")
+        w3 = pm.Normal("w3", 0, prior_sd, dims=("hidden_2", "class"))
+        b3 = pm.Normal("b3", 0, prior_sd, dims="class")
+        h1 = pm.math.tanh(X @ w1 + b1)
+        h2 = pm.math.tanh(h1 @ w2 + b2)
+        pm.Categorical("y", logit_p=h2 @ w3 + b3, observed=y, total_size=total_size)
     return model
 
 
@@ -321,6 +363,23 @@ def _check_prior(mean, cholesky, n_weights):
             "cholesky is not lower triangular with a positive diagonal; wanted: np.linalg.cholesky(covariance)"
         )
     return mean, cholesky
+
+
+def _check_images(X, y, n_hidden, prior_sd, total_size):
+    """Raise what `digit_bnn` documents; else return X and y."""
+    if not (np.shape(n_hidden) == (2,) and all(isinstance(n, int | np.integer) and n > 0 for n in n_hidden)):
+        raise ValueError(f"n_hidden={n_hidden}; wanted: two numbers of units, each at least 1")
+    if not prior_sd > 0:
+        raise ValueError(f"prior_sd={prior_sd}; wanted: a standard deviation above 0")
+    if not isinstance(X, pt.TensorVariable):
+        X = np.asarray(X)
+        X = check_images(X, int(np.prod(X.shape[1:])))
+        return X, check_classes(y, len(X))
+    if getattr(y, "dtype", None) != "int32":
+        raise ValueError(f"y has type {getattr(y, 'dtype', type(y))}; wanted: int32 in a minibatch")
+    if total_size is None:
+        raise ValueError("total_size=None with a minibatch; wanted: the number of images in the whole data set")
+    return X, y
 
 
 def _check_inputs(X, y, n_hidden, prior_sd, likelihood):

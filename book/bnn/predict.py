@@ -1,7 +1,9 @@
 """From draws of the weights to probabilities, in plain NumPy."""
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, softmax
+
+from bnn.digits import check_images
 
 WEIGHTS = ("w1", "w2", "w3")
 BLOCK = 100  # draws
@@ -120,6 +122,35 @@ def predict_probability(weights, X):
         block = slice(start, start + BLOCK)
         h2 = np.tanh(np.tanh(X @ w1[block]) @ w2[block])
         p[block] = expit(h2 @ w3[block, :, None])[..., 0]
+    return p
+
+
+def predict_classes(weights, X):
+    """Class probabilities of `models.digit_bnn`, draw by draw.
+
+    Parameters
+    ----------
+    weights : dict with ``w1`` (draw, pixel, hidden_1), ``b1`` (draw, hidden_1), … to ``w3`` and ``b3``
+    X : (obs, pixel) or (obs, rows, columns) images from 0 to 1
+
+    Returns
+    -------
+    (draw, obs, class) array of probabilities
+
+    Raises
+    ------
+    ValueError
+        As `digits.check_images`; and where weights are missing.
+    """
+    names = ("w1", "b1", "w2", "b2", "w3", "b3")
+    if missing := [name for name in names if name not in weights]:
+        raise ValueError(f"weights lacks {', '.join(missing)}; wanted: {', '.join(names)}")
+    w1, b1, w2, b2, w3, b3 = (np.asarray(weights[name]) for name in names)
+    X = check_images(X, w1.shape[1])
+    p = np.empty((len(w1), len(X), w3.shape[2]))
+    for k in range(len(w1)):  # one draw at a time: the hidden units of all would fill a Binder pod
+        h2 = np.tanh(np.tanh(X @ w1[k] + b1[k]) @ w2[k] + b2[k])
+        p[k] = softmax(h2 @ w3[k] + b3[k], axis=-1)
     return p
 
 

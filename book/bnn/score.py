@@ -3,6 +3,7 @@
 import numpy as np
 
 from bnn.data import check_seed
+from bnn.digits import check_classes
 
 TINY = 1e-300
 
@@ -50,6 +51,31 @@ def score_error(p, y):
         "brier": (p - y) ** 2,
     }
     return {name: float(np.std(value, ddof=1) / np.sqrt(y.size)) for name, value in each.items()}
+
+
+def score_classes(p, y):
+    """Scores of class probabilities `p` (obs, class) against labels `y` (obs,), with their errors.
+
+    Returns
+    -------
+    dict
+        For "accuracy" (%), "lpd" (nats per image) and "brier" (squared error summed over classes) a tuple (value,
+        standard error from the finite number of images).
+
+    Source: as `score`; the Brier score in its original form for several classes, Brier (1950).
+    """
+    p, y = np.asarray(p, dtype=float), np.asarray(y)
+    if p.ndim != 2 or y.shape != p.shape[:1] or len(y) < 2:
+        raise ValueError(f"p has shape {p.shape} and y {y.shape}; wanted: (obs, class) and (obs,), at least 2 images")
+    if not ((p >= 0) & (p <= 1)).all() or np.abs(p.sum(axis=1) - 1).max() > 1e-6:
+        raise ValueError("p holds rows that are no probabilities; wanted: from 0 to 1, adding up to 1")
+    y = check_classes(y, len(p), n_classes=p.shape[1])
+    each = {
+        "accuracy": 100.0 * (p.argmax(axis=1) == y),
+        "lpd": np.log(np.maximum(p[np.arange(len(y)), y], TINY)),
+        "brier": np.sum((p - np.eye(p.shape[1])[y]) ** 2, axis=1),
+    }
+    return {name: (float(v.mean()), float(v.std(ddof=1) / np.sqrt(len(v)))) for name, v in each.items()}
 
 
 def score_groups(p, y):
@@ -156,12 +182,18 @@ def entropy(p):
     return -(p * np.log2(np.maximum(p, TINY)) + (1 - p) * np.log2(np.maximum(1 - p, TINY)))
 
 
+def class_entropy(p):
+    """Entropy of class probabilities (…, class), in bits: 0 when certain, log2(10) = 3.32 for ten equal classes."""
+    p = np.asarray(p, dtype=float)
+    return -np.sum(p * np.log2(np.maximum(p, TINY)), axis=-1)
+
+
 def split_uncertainty(draws):
     """Split the uncertainty about a label into noise and ignorance.
 
     Parameters
     ----------
-    draws : (draw, obs) probabilities
+    draws : (draw, obs) probabilities of class 1, or (draw, obs, class) probabilities of all classes
 
     Returns
     -------
@@ -173,10 +205,11 @@ def split_uncertainty(draws):
     Source: Depeweg et al. (2018), Decomposition of Uncertainty in Bayesian Deep Learning, ICML.
     """
     draws = np.asarray(draws, dtype=float)
-    if draws.ndim != 2 or draws.size == 0:
-        raise ValueError(f"draws has shape {draws.shape}; wanted: (draw, obs), neither of them empty")
+    if draws.ndim not in (2, 3) or draws.size == 0:
+        raise ValueError(f"draws has shape {draws.shape}; wanted: (draw, obs) or (draw, obs, class), none empty")
     if not ((draws >= 0) & (draws <= 1)).all():
         raise ValueError("draws holds values outside [0, 1] or NaN; wanted: probabilities of class 1")
-    total, noise = entropy(draws.mean(axis=0)), entropy(draws).mean(axis=0)
+    measure = entropy if draws.ndim == 2 else class_entropy
+    total, noise = measure(draws.mean(axis=0)), measure(draws).mean(axis=0)
     noise = np.minimum(noise, total)  # Jensen's inequality, which rounding may miss by a bit
     return {"total": total, "noise": noise, "ignorance": total - noise}
