@@ -13,6 +13,7 @@ import xarray as xr
 from bnn import data, inference, models
 from nbclient import NotebookClient
 from scipy.special import expit
+from scipy.stats import kstest, norm
 
 OBSERVED = np.array([0.3, 2.1, 1.4, 0.9, 1.8, 2.6, 1.1, 0.2, 1.9, 1.7])
 # a standard normal prior on the mean of normal observations of sd 1
@@ -100,6 +101,118 @@ def test_advi_finds_a_posterior_that_is_normal(conjugate):
     )
     tail = fit.loss[-5000:]
     assert tail.mean() == pytest.approx(-evidence, abs=0.02)
+
+
+# --- ADVI with another start, another weight of the prior, another optimiser
+
+
+JAX = pytest.mark.filterwarnings("ignore:The RandomType SharedVariables")  # each fit has its own copy of them
+
+
+@pytest.fixture(scope="module")
+def wide():
+    """A linear layer with biases, on one image: (units below, units above) and (units above)."""
+    with pm.Model() as model:
+        w, b = pm.Normal("w", shape=(100, 200)), pm.Normal("b", shape=200)
+        pm.Normal("x", np.full(100, 0.1) @ w + b, 1, observed=np.zeros(200))
+    return model
+
+
+@JAX
+def test_by_default_advi_is_that_of_pymc(wide):
+    start_seed, fit_seed = np.random.SeedSequence(4).generate_state(2)
+    rng = np.random.default_rng(start_seed)
+    means = {"w": rng.normal(size=(100, 200)), "b": rng.normal(size=200)}
+    sds = {"w": np.full(100 * 200, 0.1), "b": np.full(200, 0.1)}
+    expected = pm.fit(
+        20, method="advi", model=wide, start=means, start_sigma=sds, random_seed=int(fit_seed), backend="jax",
+        progressbar=False,
+    )  # fmt: skip
+    fit = inference.fit_advi(wide, 20, seed=4, beta=1, backend="jax")
+    np.testing.assert_array_equal(fit.loss, expected.hist)
+    for part in ("mu", "rho"):
+        found, known = (approx.groups[0].params_dict[part].get_value() for approx in (fit.approx, expected))
+        np.testing.assert_array_equal(found, known)
+
+
+@JAX
+def test_a_fan_in_start_has_smaller_weights_in_wider_layers_and_no_biases(wide):
+    w, b = np.split(read_means(inference.fit_advi(wide, 1, seed=3, start="fan-in", backend="jax")), [100 * 200])
+    step = 0.001  # of the optimiser, which the first gradient scales to its learning rate
+    assert abs(b).max() < 2 * step
+    assert w.std() == pytest.approx(0.1, rel=4 / np.sqrt(2 * w.size) + step / 0.1)  # 1 / sqrt(100 units below)
+    assert abs(w.mean()) < 4 * 0.1 / np.sqrt(w.size) + step
+    assert kstest(w / 0.1, "norm").pvalue > 1e-3
+
+
+def record(n_steps):
+    """A list, and a callback that appends mean and sd of each of the last 500 steps to it."""
+    found = []
+
+    def keep(approx, losses, step):
+        if step >= n_steps - 500:
+            mu, rho = (approx.groups[0].params_dict[name].get_value() for name in ("mu", "rho"))
+            found.append((mu[0], np.log1p(np.exp(rho[0]))))
+
+    return found, keep
+
+
+@pytest.fixture(scope="module")
+def tempered(conjugate):
+    """Mean and sd of q by the weight of the KL divergence."""
+    n_steps, found = 2000, {}
+    for beta in (0, 0.1, 1000):
+        steps, keep = record(n_steps)
+        optimizer = pm.adam(learning_rate=0.02)
+        inference.fit_advi(conjugate, n_steps, seed=1, beta=beta, optimizer=optimizer, callbacks=[keep], backend="jax")
+        found[beta] = np.mean(steps, axis=0)
+    return found
+
+
+@JAX
+@pytest.mark.parametrize("beta", [0.1, 1000])
+def test_a_weight_of_the_divergence_counts_the_prior_so_often(tempered, beta):
+    mean, sd = tempered[beta]
+    # the best q is the posterior of observations that each count 1 / beta times
+    assert mean == pytest.approx(OBSERVED.sum() / (beta + 10), abs=0.1)
+    assert sd == pytest.approx(1 / np.sqrt(1 + 10 / beta), rel=0.15)
+
+
+@JAX
+def test_without_the_divergence_q_shrinks_on_the_best_fit(tempered):
+    mean, sd = tempered[0]
+    assert mean == pytest.approx(OBSERVED.mean(), abs=0.05)
+    assert sd < tempered[0.1][1] / 2 < POSTERIOR_SD / 4
+
+
+@JAX
+def test_a_heavy_divergence_pulls_q_to_the_prior(tempered):
+    divergence = {beta: (m**2 + sd**2 - 1 - 2 * np.log(sd)) / 2 for beta, (m, sd) in tempered.items()}
+    assert list(divergence.values()) == sorted(divergence.values(), reverse=True)
+    assert divergence[1000] < 0.01  # the exact optimum has 0.0001, the posterior 1.56
+
+
+@JAX
+def test_without_the_divergence_the_loss_is_the_negative_log_likelihood(conjugate):
+    start = {"seed": 1, "start": "zero", "start_sd": 1e-6, "backend": "jax"}
+    loglik = norm.logpdf(OBSERVED).sum()
+    misfit = inference.fit_advi(conjugate, 1, beta=0, **start).loss[0]
+    assert misfit == pytest.approx(-loglik, abs=1e-3)  # the draw is within 5e-6 of zero, the slope there is 14
+    # what beta counts: log q - log p at the draw, the same draw in both
+    losses = [inference.fit_advi(conjugate, 1, beta=beta, **start).loss[0] - misfit for beta in (1, 3)]
+    assert losses[1] == pytest.approx(3 * losses[0], rel=1e-9)
+    z = np.sqrt(2 * (-np.log(1e-6) - losses[0]))  # log q - log p = -log(sd) - z^2 / 2 + (sd z)^2 / 2
+    assert 0 <= z < 5
+
+
+@JAX
+def test_another_optimizer_takes_other_steps_from_the_same_start(conjugate):
+    slow, fast = (
+        inference.fit_advi(conjugate, 5, seed=1, optimizer=pm.sgd(learning_rate=rate), backend="jax")
+        for rate in (1e-9, 1e-2)
+    )
+    assert slow.loss[0] == fast.loss[0]
+    assert abs(slow.loss[1] - fast.loss[1]) > 1e-6
 
 
 # --- NUTS
@@ -655,6 +768,9 @@ def test_draws_of_another_model_are_refused(saved, shapes, message):
         (lambda m: inference.fit_advi(m, 10, seed=0, start="one"), r"start='one'; wanted: 'random', 'zero' or 'fan-in"),
         (lambda m: inference.fit_advi(m, 10, seed=0, start_sd=0), r"start_sd=0; wanted: a standard deviation above 0"),
         (lambda m: inference.fit_advi(m, 0, seed=0), r"n_steps=0; wanted: at least 1"),
+        (lambda m: inference.fit_advi(m, 10, seed=0, beta=-1), r"beta=-1; wanted: a weight of at least 0; 1 is Bayes'"),
+        (lambda m: inference.fit_advi(m, 10, seed=0, beta=np.inf), r"beta=inf; wanted: a weight of at least 0"),
+        (lambda m: inference.fit_advi(m, 10, seed=0, beta=np.nan), r"beta=nan; wanted: a weight of at least 0"),
         (
             lambda m: inference.sample_nuts(m, seed=0, engine="stan"),
             r"engine='stan'; wanted: .* nutpie, pymc, numpyro, bl",

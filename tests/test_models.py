@@ -9,7 +9,7 @@ from bnn import data, models
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax.scipy.stats import norm as jax_norm
-from scipy.special import expit
+from scipy.special import expit, log_softmax
 from scipy.stats import bernoulli, halfcauchy, halfnorm, multivariate_normal, norm
 from scipy.stats import t as student_t
 
@@ -195,6 +195,145 @@ LABELS = pm.Minibatch(np.zeros(10, dtype="int64"), batch_size=1)
     ],
 )
 def test_a_wrong_argument_is_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+# --- ten classes
+
+RNG = np.random.default_rng(0)
+IMAGES, CLASSES = RNG.integers(0, 17, size=(N, 16)) / 16, RNG.permutation(np.arange(N) % 10).astype("int32")
+
+
+def draw_digit_weights(seed, n_hidden=(5, 4)):
+    """Weights and biases of a network for images of 16 pixels, from the prior."""
+    rng = np.random.default_rng(seed)
+    sizes = [16, *n_hidden, 10]
+    shapes = {f"w{k}": (sizes[k - 1], sizes[k]) for k in (1, 2, 3)} | {f"b{k}": (sizes[k],) for k in (1, 2, 3)}
+    return {name: rng.normal(size=shape) for name, shape in shapes.items()}
+
+
+def compute_digit_logp(weights, images, labels, prior_sd=1.0, factor=1.0):
+    """Log density of weights and classes, image by image, by SciPy."""
+    total = sum(norm.logpdf(w, 0, prior_sd).sum() for w in weights.values())
+    for image, label in zip(images, labels, strict=True):
+        h1 = np.tanh(np.einsum("p,ph->h", image, weights["w1"]) + weights["b1"])
+        h2 = np.tanh(np.einsum("h,hk->k", h1, weights["w2"]) + weights["b2"])
+        total += factor * log_softmax(np.einsum("k,kc->c", h2, weights["w3"]) + weights["b3"])[label]
+    return total
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_density_of_classes_is_that_of_scipy(seed):
+    weights = draw_digit_weights(seed)
+    model = models.digit_bnn(IMAGES, CLASSES, n_hidden=(5, 4))
+    assert compile_logp(model)(weights) == pytest.approx(compute_digit_logp(weights, IMAGES, CLASSES), rel=1e-10)
+
+
+def test_widths_and_prior_of_ten_classes_are_as_asked():
+    weights = draw_digit_weights(0, n_hidden=(2, 3))
+    model = models.digit_bnn(IMAGES, CLASSES, n_hidden=(2, 3), prior_sd=2.5)
+    # PyTensor takes the logarithm of the constant 2.5 in single precision
+    expected = compute_digit_logp(weights, IMAGES, CLASSES, prior_sd=2.5)
+    assert compile_logp(model)(weights) == pytest.approx(expected, rel=1e-7)
+
+
+def test_a_network_for_ten_classes_has_named_variables_and_dimensions():
+    model = models.digit_bnn(IMAGES, CLASSES)
+    assert {rv.name for rv in model.free_RVs} == {"w1", "b1", "w2", "b2", "w3", "b3"}
+    assert model.named_vars_to_dims["w3"] == ("hidden_2", "class")
+    assert model.named_vars_to_dims["b1"] == ("hidden_1",)
+    assert {name: len(values) for name, values in model.coords.items() if values} == {
+        "pixel": 16, "hidden_1": 64, "hidden_2": 64, "class": 10,
+    }  # fmt: skip
+
+
+def test_square_images_are_those_of_flat_ones():
+    weights = draw_digit_weights(1)
+    flat, square = (
+        compile_logp(models.digit_bnn(X, CLASSES, n_hidden=(5, 4)))(weights)
+        for X in (IMAGES, IMAGES.reshape(N, 4, 4).tolist())
+    )
+    assert square == flat
+
+
+@settings(deadline=None, max_examples=20, derandomize=True)
+@given(order=st.permutations(range(10)))
+def test_relabelling_classes_with_their_weights_does_not_change_the_density(digit_logp, order):
+    function, labels = digit_logp
+    weights = draw_digit_weights(2)
+    labels.set_value(CLASSES)
+    expected = function(weights)
+    labels.set_value(np.argsort(order)[CLASSES].astype("int32"))
+    relabelled = weights | {"w3": weights["w3"][:, order], "b3": weights["b3"][order]}
+    assert function(relabelled) == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.fixture(scope="module")
+def digit_logp():
+    """The density for a batch that can be exchanged, as a function of the weights, and the batch's labels."""
+    X, y = pytensor.shared(IMAGES, shape=(N, 16)), pytensor.shared(CLASSES, shape=(N,))
+    model = models.digit_bnn(X * 1.0, y * np.int32(1), n_hidden=(5, 4), total_size=N)
+    return compile_logp(model), y
+
+
+def test_batches_of_a_partition_give_the_density_of_all_images_on_average():
+    weights = draw_digit_weights(3)
+    found = [
+        compile_logp(models.digit_bnn(IMAGES[part], CLASSES[part], n_hidden=(5, 4), total_size=N))(weights)
+        for part in np.random.default_rng(1).permutation(N).reshape(4, 5)
+    ]
+    assert np.std(found) > 0
+    assert np.mean(found) == pytest.approx(compute_digit_logp(weights, IMAGES, CLASSES), rel=1e-10)
+
+
+def test_a_minibatch_of_images_estimates_the_density_of_all():
+    batch = pm.Minibatch(IMAGES, CLASSES, batch_size=5)
+    model = models.digit_bnn(*batch, n_hidden=(5, 4), total_size=N)
+    function = model.compile_fn(model.logp(), random_seed=1, mode="FAST_COMPILE")
+    weights = draw_digit_weights(2)
+    found = np.array([function(weights) for _ in range(400)])
+    assert found.std() > 0
+    assert abs(found.mean() - compute_digit_logp(weights, IMAGES, CLASSES)) < 4 * found.std() / np.sqrt(len(found))
+
+
+def make_batch(X=IMAGES, y=CLASSES):
+    return pm.Minibatch(X, y, batch_size=5)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: models.digit_bnn(IMAGES, CLASSES + 1), r"y holds the labels \[10\]; wanted: the numbers 0 to 9"),
+        (lambda: models.digit_bnn(IMAGES, CLASSES.astype(str)), r"y holds the labels \['.*'\]; wanted"),
+        (lambda: models.digit_bnn(IMAGES, CLASSES[1:]), r"y has shape \(19,\); wanted: one label for each of 20 im"),
+        (lambda: models.digit_bnn(16 * IMAGES, CLASSES), r"X runs from 0 to 16; wanted: 0 \(paper\) to 1 \(ink\)"),
+        (lambda: models.digit_bnn(IMAGES * np.nan, CLASSES), r"X holds 320 values that are NaN; wanted"),
+        (lambda: models.digit_bnn(IMAGES[:0], CLASSES[:0]), r"X is an empty batch, shape \(0, 16\)"),
+        (lambda: models.digit_bnn(IMAGES[:, :0], CLASSES), r"X has shape \(20, 0\); wanted: .* at least one pixel"),
+        (lambda: models.digit_bnn(IMAGES[0], CLASSES), r"X has shape \(16,\); wanted: \(obs, pixel\)"),
+        (lambda: models.digit_bnn([[0.0], [0.0, 1.0]], [0, 1]), r"X is no array of images: .*; wanted: numbers"),
+        (lambda: models.digit_bnn(IMAGES, CLASSES, n_hidden=5), r"n_hidden=5; wanted: two numbers of units"),
+        (lambda: models.digit_bnn(IMAGES, CLASSES, n_hidden=(5, 0)), r"n_hidden=\(5, 0\); wanted: .* each at least 1"),
+        (lambda: models.digit_bnn(IMAGES, CLASSES, n_hidden=(5, 2.5)), r"n_hidden=\(5, 2.5\); wanted: two numbers"),
+        (lambda: models.digit_bnn(IMAGES, CLASSES, prior_sd=0), r"prior_sd=0; wanted: a standard deviation above 0"),
+        (lambda: models.digit_bnn(IMAGES, CLASSES, prior_sd=np.nan), r"prior_sd=nan; wanted: a standard deviation"),
+        (lambda: models.digit_bnn(*make_batch()), r"total_size=None with a minibatch; wanted: the number of images"),
+        (
+            lambda: models.digit_bnn(*make_batch(y=CLASSES.astype("int64")), total_size=N),
+            r"y has type int64; wanted: int32 in a minibatch",
+        ),
+        (
+            lambda: models.digit_bnn(make_batch()[0], CLASSES.tolist(), total_size=N),
+            r"y has type <class 'list'>; wanted: int32 in a minibatch",
+        ),
+        (
+            lambda: models.digit_bnn(*make_batch(IMAGES.reshape(N, 4, 4)), total_size=N),
+            r"X has 3 dimensions; wanted: \(obs, pixel\) in a minibatch",
+        ),
+    ],
+)
+def test_a_wrong_argument_of_ten_classes_is_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
 

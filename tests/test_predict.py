@@ -73,6 +73,69 @@ def test_a_wrong_argument_is_named(weights, points, message):
         predict.predict_probability(weights, points)
 
 
+# --- ten classes
+
+IMAGES = np.random.default_rng(1).integers(0, 17, size=(7, 64)) / 16
+
+
+def draw_digit_weights(n_draws=3, scale=1.0):
+    rng = np.random.default_rng(0)
+    shapes = {"w1": (64, 5), "b1": (5,), "w2": (5, 4), "b2": (4,), "w3": (4, 10), "b3": (10,)}
+    return {name: rng.normal(0, scale, size=(n_draws, *shape)) for name, shape in shapes.items()}
+
+
+def test_class_probabilities_are_those_of_the_pymc_model():
+    weights = draw_digit_weights()
+    model = models.digit_bnn(IMAGES, np.zeros(7, dtype=int), n_hidden=(5, 4))
+    p = model["y"].owner.inputs[-1]  # of the Categorical variable
+    expected = [
+        p.eval({model[name]: value[i] for name, value in weights.items()}, mode="FAST_COMPILE") for i in range(3)
+    ]
+    np.testing.assert_allclose(predict.predict_classes(weights, IMAGES), expected, rtol=1e-10)
+
+
+def test_class_probabilities_add_up_to_one():
+    np.testing.assert_allclose(predict.predict_classes(draw_digit_weights(), IMAGES).sum(axis=-1), 1, rtol=1e-12)
+
+
+def test_each_draw_has_its_rows_and_each_image_its_own():
+    weights = draw_digit_weights()
+    found = predict.predict_classes(weights, IMAGES)
+    assert found.shape == (3, 7, 10)
+    second = predict.predict_classes({name: value[1:2] for name, value in weights.items()}, IMAGES[4:5])
+    np.testing.assert_allclose(found[1, 4], second[0, 0], rtol=1e-12)
+
+
+def test_square_images_are_predicted_as_flat_ones():
+    weights = draw_digit_weights()
+    np.testing.assert_array_equal(
+        predict.predict_classes(weights, IMAGES.reshape(7, 8, 8)), predict.predict_classes(weights, IMAGES)
+    )
+
+
+def test_huge_weights_choose_a_class_without_a_warning():
+    with warnings.catch_warnings(action="error"):
+        found = predict.predict_classes(draw_digit_weights(scale=1e4), IMAGES)
+    np.testing.assert_allclose(found.max(axis=-1), 1)
+
+
+@pytest.mark.parametrize(
+    ("lacking", "X", "message"),
+    [
+        (("b2",), IMAGES, r"weights lacks b2; wanted: w1, b1, w2, b2, w3, b3"),
+        (("w1", "b3"), IMAGES, r"weights lacks w1, b3; wanted"),
+        ((), IMAGES[0], r"X has shape \(64,\); wanted: \(obs, pixel\); a single image is X\[None\]"),
+        ((), IMAGES[:0], r"X is an empty batch"),
+        ((), np.zeros((2, 784)), r"X has images of 784 pixels; wanted: 64, 8 x 8"),
+        ((), 16 * IMAGES, r"X runs from 0 to 16; wanted: 0 \(paper\) to 1 \(ink\)"),
+    ],
+)
+def test_images_or_weights_that_do_not_fit_are_named(lacking, X, message):
+    weights = {name: value for name, value in draw_digit_weights().items() if name not in lacking}
+    with pytest.raises(ValueError, match=message):
+        predict.predict_classes(weights, X)
+
+
 # --- a hierarchical posterior
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from bnn import score
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import entropy as scipy_entropy
@@ -54,6 +54,62 @@ def test_the_error_of_a_score_is_its_spread_over_data_sets():
     scores = [score.score(a, b) for a, b in zip(p, y, strict=True)]
     for name, error in score.score_error(p[0], y[0]).items():
         assert error == pytest.approx(np.std([s[name] for s in scores]), rel=0.2), name
+
+
+# --- several classes
+
+
+@pytest.fixture
+def class_forecasts():
+    """Probabilities of four classes, and labels for which they are right."""
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(4), size=2000)
+    return p, (rng.random((2000, 1)) > p.cumsum(axis=1)[:, :-1]).sum(axis=1)
+
+
+def test_scores_of_classes_are_those_of_scikit_learn_and_brier(class_forecasts):
+    p, y = class_forecasts
+    found = score.score_classes(p, y)
+    assert found["accuracy"][0] == pytest.approx(100 * accuracy_score(y, p.argmax(axis=1)), rel=1e-12)
+    assert found["lpd"][0] == pytest.approx(-log_loss(y, p), rel=1e-12)
+    squares = [sum((q[k] - (label == k)) ** 2 for k in range(4)) for q, label in zip(p, y, strict=True)]
+    assert found["brier"] == pytest.approx((np.mean(squares), sem(squares)), rel=1e-9)
+
+
+def test_two_classes_are_scored_as_one_probability(class_forecasts):
+    p = class_forecasts[0][:, 0]
+    y = (np.random.default_rng(1).random(2000) < p).astype(int)
+    found, expected = score.score_classes(np.column_stack([1 - p, p]), y), score.score(p, y)
+    error = score.score_error(p, y)
+    for name, factor in {"accuracy": 1, "lpd": 1, "brier": 2}.items():  # Brier's counts both classes
+        assert found[name] == pytest.approx((factor * expected[name], factor * error[name]), rel=1e-9)
+
+
+def test_the_error_of_a_score_of_classes_is_its_spread_over_data_sets():
+    rng = np.random.default_rng(2)
+    p = rng.dirichlet(np.ones(4), size=(1000, 100))
+    y = (rng.random((1000, 100, 1)) > p.cumsum(axis=2)[:, :, :-1]).sum(axis=2)
+    found = [score.score_classes(a, b) for a, b in zip(p, y, strict=True)]
+    for name in ("accuracy", "lpd", "brier"):
+        # a spread over 1,000 has an error of 2 %, the mean of their own errors less
+        expected = np.std([f[name][0] for f in found], ddof=1)
+        assert np.mean([f[name][1] for f in found]) == pytest.approx(expected, rel=0.1), name
+
+
+@settings(derandomize=True)
+@given(st.permutations(range(4)))
+def test_another_order_of_classes_changes_no_score(order):
+    p = np.random.default_rng(3).dirichlet(np.ones(4), size=20)
+    y = np.arange(20) % 4
+    found = score.score_classes(p[:, order], np.argsort(order)[y])
+    for name, expected in score.score_classes(p, y).items():
+        assert found[name] == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_certain_miss_of_a_class_costs_much_and_is_finite():
+    found = score.score_classes(np.eye(3)[[0, 1]], np.array([0, 2]))
+    assert -500 < found["lpd"][0] < -300  # the mean of nothing and of the logarithm of the least number
+    assert (found["accuracy"][0], found["brier"][0]) == (50, 1)
 
 
 # --- Monte Carlo error
@@ -204,7 +260,55 @@ def test_certain_draws_that_contradict_each_other_leave_ignorance_only():
     assert (found["noise"], found["ignorance"]) == (0, 1)
 
 
+# --- uncertainty about several classes
+
+CLASS_DRAWS = arrays(float, (4, 3, 5), elements=st.floats(0, 1)).map(
+    lambda draws: (draws + 1e-9) / (draws + 1e-9).sum(axis=-1, keepdims=True)
+)
+
+
+@given(CLASS_DRAWS)
+def test_the_entropy_of_classes_is_that_of_scipy(draws):
+    np.testing.assert_allclose(score.class_entropy(draws), scipy_entropy(draws, base=2, axis=-1), atol=1e-12)
+
+
+def test_the_entropy_of_classes_runs_from_nothing_to_that_of_equal_ones():
+    assert score.class_entropy(np.eye(10)).tolist() == [0] * 10
+    assert score.class_entropy(np.full(10, 0.1)) == pytest.approx(np.log2(10))
+
+
+@settings(derandomize=True)
+@given(CLASS_DRAWS)
+def test_ignorance_about_classes_is_how_far_draws_are_from_their_mean(draws):
+    found = score.split_uncertainty(draws)
+    mean = draws.mean(axis=0)
+    divergence = np.mean([scipy_entropy(draw, mean, base=2, axis=-1) for draw in draws], axis=0)
+    np.testing.assert_allclose(found["ignorance"], divergence, atol=1e-9)
+    np.testing.assert_allclose(found["total"], scipy_entropy(mean, base=2, axis=-1), atol=1e-12)
+    np.testing.assert_allclose(found["noise"] + found["ignorance"], found["total"], atol=1e-12)
+    assert min(value.min() for value in found.values()) >= 0
+    assert found["total"].max() <= np.log2(5) + 1e-12
+
+
+@settings(derandomize=True)
+@given(DRAWS)
+def test_two_classes_are_split_as_one_probability(draws):
+    both = score.split_uncertainty(np.stack([draws, 1 - draws], axis=-1))
+    for name, expected in score.split_uncertainty(draws).items():
+        np.testing.assert_allclose(both[name], expected, atol=1e-12)
+
+
+@settings(derandomize=True)
+@given(CLASS_DRAWS, st.permutations(range(5)))
+def test_another_order_of_classes_changes_no_uncertainty(draws, order):
+    found, other = score.split_uncertainty(draws), score.split_uncertainty(draws[:, :, order])
+    for name in found:
+        np.testing.assert_allclose(other[name], found[name], atol=1e-12)
+
+
 # --- what is refused
+
+P = np.full((2, 4), 0.25)
 
 
 @pytest.mark.parametrize(
@@ -224,6 +328,16 @@ def test_certain_draws_that_contradict_each_other_leave_ignorance_only():
         (lambda: score.monte_carlo_error([[0.5]] * 3, [1], seed=0, n_boot=1), r"n_boot=1; wanted: .* at least 2"),
         (lambda: score.split_uncertainty([0.5]), r"draws has shape \(1,\); wanted: \(draw, obs\)"),
         (lambda: score.split_uncertainty([[1.5]]), r"draws holds values outside \[0, 1\]"),
+        (lambda: score.split_uncertainty(np.zeros((2, 3, 4, 5))), r"draws has shape \(2, 3, 4, 5\); wanted: .* class"),
+        (lambda: score.split_uncertainty(np.zeros((2, 0, 4))), r"draws has shape \(2, 0, 4\); wanted: .* none empty"),
+        (lambda: score.split_uncertainty(np.full((2, 3, 4), np.nan)), r"draws holds values outside \[0, 1\] or NaN"),
+        (lambda: score.score_classes([0.5, 0.5], [0, 1]), r"p has shape \(2,\) and y \(2,\); wanted: \(obs, class\)"),
+        (lambda: score.score_classes(P, [0]), r"p has shape \(2, 4\) and y \(1,\); wanted"),
+        (lambda: score.score_classes(P[:1], [0]), r"p has shape \(1, 4\) and y \(1,\); wanted: .* at least 2 images"),
+        (lambda: score.score_classes(P + 0.01, [0, 1]), r"p holds rows that are no probabilities; wanted: .* up to 1"),
+        (lambda: score.score_classes([[1.5, -0.5]] * 2, [0, 1]), r"p holds rows that are no probabilities"),
+        (lambda: score.score_classes(P * np.nan, [0, 1]), r"p holds rows that are no probabilities"),
+        (lambda: score.score_classes(P, [0, 4]), r"y holds the labels \[4\]; wanted: the numbers 0 to 3"),
     ],
 )
 def test_a_wrong_argument_is_named(call, message):

@@ -5,8 +5,8 @@ labels 0 to 9; and ``shape`` is (rows, columns) of an image: (8, 8) as in scikit
 """
 
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
-from urllib.error import URLError
 
 import matplotlib
 import numpy as np
@@ -15,7 +15,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.patches import PathPatch
-from matplotlib.textpath import TextPath
+from matplotlib.textpath import TextPath, text_to_path
 from matplotlib.transforms import Affine2D
 from sklearn import datasets
 from sklearn.model_selection import train_test_split
@@ -60,7 +60,7 @@ def check_images(X, n_pixels, *, name="X"):
     Parameters
     ----------
     X : (obs, pixel), or (obs, rows, columns), values from 0 to 1
-    n_pixels : int, pixels of one image
+    n_pixels : int, pixels of one image; None for any number
     name : what to call `X` in a message
 
     Raises
@@ -73,12 +73,14 @@ def check_images(X, n_pixels, *, name="X"):
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} is no array of images: {error}; wanted: numbers, (obs, pixel)") from None
     if X.ndim == 3:
-        X = X.reshape(len(X), -1) if len(X) else X[:, :, 0]
+        X = X.reshape(len(X), X.shape[1] * X.shape[2])
     if X.ndim != 2:
         raise ValueError(f"{name} has shape {X.shape}; wanted: (obs, pixel); a single image is {name}[None]")
     if len(X) == 0:
         raise ValueError(f"{name} is an empty batch, shape {X.shape}; wanted: at least one image")
-    if X.shape[1] != n_pixels:
+    if X.shape[1] == 0:
+        raise ValueError(f"{name} has shape {X.shape}; wanted: (obs, pixel), at least one pixel")
+    if n_pixels is not None and X.shape[1] != n_pixels:
         side = round(n_pixels**0.5)
         square = f", {side} x {side}" if side**2 == n_pixels else ""
         raise ValueError(f"{name} has images of {X.shape[1]} pixels; wanted: {n_pixels}{square}; "
@@ -140,7 +142,9 @@ def load(*, seed, source="sklearn", sizes=None, data_home=None):
         raise ValueError(f"sizes={(n_train, n_validation, n_test)}; wanted: at least {N_CLASSES} images in each part")
     images, labels = _fetch_mnist(data_home) if source == "mnist" else datasets.load_digits(return_X_y=True)
     n_pixels = SHAPES[source][0] * SHAPES[source][1]
-    X = check_images(np.asarray(images, dtype=float) / (255 if source == "mnist" else 16), n_pixels)
+    X = np.array(images, dtype=float, copy=None)
+    X /= 255 if source == "mnist" else 16  # in place: a second copy of MNIST takes half a gigabyte
+    X = check_images(X, n_pixels)
     y = check_classes(np.asarray(labels).astype(int), len(X))
     if n_train + n_validation + n_test > len(X):
         raise ValueError(f"sizes={(n_train, n_validation, n_test)} add up to more than the {len(X)} images of {source}")
@@ -156,8 +160,8 @@ def load(*, seed, source="sklearn", sizes=None, data_home=None):
 
 def _fetch_mnist(data_home):
     try:
-        found = datasets.fetch_openml("mnist_784", version=1, as_frame=False, parser="liac-arff", data_home=data_home)
-    except (URLError, OSError) as error:
+        found = datasets.fetch_openml("mnist_784", version=1, as_frame=False, data_home=data_home)
+    except (OSError, HTTPException, ValueError) as error:  # no network, a broken download, a login page for an answer
         raise ConnectionError(
             f"MNIST could not be fetched from openml.org ({error}); wanted: a network, or a copy that scikit-learn has "
             "fetched before (data_home=…). source='sklearn' needs neither"
@@ -202,12 +206,14 @@ def draw_strokes(strokes, *, shape=(8, 8), width=0.12):
     ----------
     strokes : list of (point, 2) arrays, x to the right and y *down*, in any unit
     shape : (8, 8) or (28, 28)
-    width : float > 0, of the pen, as a share of the drawing's longer side
+    width : float, of the pen, as a share of the drawing's longer side, at most 0.25
 
     Returns
     -------
     (1, pixel) array
     """
+    if not 0 < width <= 0.25:
+        raise ValueError(f"width={width}; wanted: above 0, at most 0.25")
     strokes = [np.asarray(stroke, dtype=float) for stroke in strokes]
     if not strokes or any(stroke.ndim != 2 or stroke.shape[1:] != (2,) or len(stroke) == 0 for stroke in strokes):
         raise ValueError("strokes holds nothing to draw; wanted: a list of (point, 2) arrays, none of them empty")
@@ -223,10 +229,11 @@ def draw_strokes(strokes, *, shape=(8, 8), width=0.12):
 
 
 def _paint_glyph(character, file):
-    path = TextPath((0, 0), character, size=100, prop=FontProperties(fname=file))
-    box = path.get_extents()
-    if not box.width or not box.height:
+    font = FontProperties(fname=file)
+    if not len(text_to_path.get_text_path(font, character)[0]):  # without a line, TextPath fails
         raise ValueError(f"character {character!r} leaves no ink in {file.stem}; wanted: characters that one can see")
+    path = TextPath((0, 0), character, size=100, prop=font)
+    box = path.get_extents()
     scale = 0.9 * CANVAS / max(box.width, box.height)
     move = Affine2D().translate(-(box.x0 + box.x1) / 2, -(box.y0 + box.y1) / 2).scale(scale)
     move = move.translate(CANVAS / 2, CANVAS / 2)
@@ -235,7 +242,7 @@ def _paint_glyph(character, file):
 
 def _paint(artist):
     """Ink (CANVAS, CANVAS) from 0 to 1, first row on top."""
-    figure = Figure(figsize=(1, 1), dpi=CANVAS)
+    figure = Figure(figsize=(1, 1), dpi=CANVAS, layout="none")
     canvas = FigureCanvasAgg(figure)
     ax = figure.add_axes((0, 0, 1, 1), xlim=(0, CANVAS), ylim=(0, CANVAS))
     ax.axis("off")
@@ -294,9 +301,11 @@ def fit_image(ink, shape):
 
 def _average(square, n):
     """Mean over n x n blocks of a square image whose side need not be a multiple of n."""
-    fine = np.repeat(np.repeat(square, n, axis=0), n, axis=1)  # side * n, cut into n blocks of `side`
     side = len(square)
-    return fine.reshape(n, side, n, side).mean(axis=(1, 3))
+    first, pixel = np.arange(n)[:, None] * side, np.arange(side) * n  # in units of a pixel's n-th part, which are whole
+    overlap = np.minimum(first + side, pixel + n) - np.maximum(first, pixel)
+    share = np.maximum(overlap, 0) / side  # (block, pixel), each row adds up to one
+    return np.minimum(share @ square @ share.T, square.max())  # which rounding may exceed
 
 
 def make_outsiders(digits, *, seed, n_noise=200):

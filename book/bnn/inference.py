@@ -62,7 +62,7 @@ class _Progress:
     """
 
     def __init__(self, wanted=None):
-        self._wanted = _is_watched() if wanted is None else bool(wanted)
+        self._wanted = is_watched() if wanted is None else bool(wanted)
         self._lock = threading.Lock()
         self._last, self._handle = -np.inf, None
 
@@ -106,7 +106,7 @@ def _is_kernel():
     return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
 
 
-def _is_watched():
+def is_watched():
     return os.environ.get(PROGRESS) != "off" and (_is_kernel() or sys.stderr.isatty())
 
 
@@ -120,7 +120,8 @@ class Advi:
     Attributes
     ----------
     approx : PyMC's approximation
-    loss : (step,) array, the negative ELBO in nats, estimated at each step from one draw
+    loss : (step,) array, the negative ELBO in nats, estimated at each step from one draw; with minibatches PyMC
+        divides it by (points in the data set / points in a batch)
     model : the `pm.Model` it was fitted to
     """
 
@@ -159,7 +160,8 @@ def fit_advi(
     n_steps : int, optimisation steps
     seed : int, for the start and for the draws of each step
     start : "random", standard normal means; "zero", all means 0, where a network without biases is stuck at a saddle;
-        or "fan-in", means of weights normal with variance 1 / (units below), those of biases 0, for wide layers
+        or "fan-in", for wide layers: means of arrays with two axes or more normal with variance 1 / (first axis, the
+        units below), those of others, the biases, 0
     start_sd : float > 0, standard deviation of every weight before the first step. PyMC's own is log(2) = 0.69,
         from which a third of the fits of this book's flat network end in a nearly straight boundary
     beta : float >= 0, weight of the KL divergence in the ELBO. Only 1 aims at the posterior

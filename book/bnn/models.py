@@ -372,11 +372,12 @@ def _check_images(X, y, n_hidden, prior_sd, total_size):
     if not prior_sd > 0:
         raise ValueError(f"prior_sd={prior_sd}; wanted: a standard deviation above 0")
     if not isinstance(X, pt.TensorVariable):
-        X = np.asarray(X)
-        X = check_images(X, int(np.prod(X.shape[1:])))
+        X = check_images(X, None)
         return X, check_classes(y, len(X))
     if getattr(y, "dtype", None) != "int32":
         raise ValueError(f"y has type {getattr(y, 'dtype', type(y))}; wanted: int32 in a minibatch")
+    if X.ndim != 2:
+        raise ValueError(f"X has {X.ndim} dimensions; wanted: (obs, pixel) in a minibatch")
     if total_size is None:
         raise ValueError("total_size=None with a minibatch; wanted: the number of images in the whole data set")
     return X, y

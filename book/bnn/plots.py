@@ -145,6 +145,15 @@ def plot_calibration(calibration, ax=None, *, label=None, color=CLASS_COLORS[0])
     return ax
 
 
+def plot_image(image, shape, ax=None):
+    """An image of `shape` (rows, columns), given as its pixels (pixel,) from 0, paper, to 1, ink, without axes."""
+    ax = ax or plt.gca()
+    ax.imshow(np.reshape(image, shape), cmap="gray_r", vmin=0, vmax=1)
+    ax.set(xticks=[], yticks=[])
+    ax.spines[:].set_visible(False)
+    return ax
+
+
 def smooth(values, window):
     """Means of consecutive blocks of `window` values; what is left over at the end is dropped."""
     if not 1 <= window <= len(values):

@@ -49,7 +49,8 @@ def choose_threshold(doubt, share=0.99):
     doubt = _check(doubt, "doubt")
     if not 0 < share < 1:
         raise ValueError(f"share={share}; wanted: between 0 and 1, both excluded")
-    return float(np.quantile(doubt, share, method="higher"))
+    accepted = np.arange(1, len(doubt) + 1) / len(doubt)
+    return float(np.sort(doubt)[np.searchsorted(accepted, share)])
 
 
 def auroc(inside, outside):
@@ -74,6 +75,8 @@ def auroc(inside, outside):
 def bootstrap(statistic, samples, *, seed, clusters=None, n_boot=500, level=0.95):
     """Percentile interval and standard error of a statistic, by drawing images, or clusters of them, with replacement.
 
+    Each sample is drawn on its own. What belongs together, such as probabilities and labels, goes into one array.
+
     Parameters
     ----------
     statistic : function of as many arrays as there are samples, to a float or an array of floats
@@ -94,7 +97,11 @@ def bootstrap(statistic, samples, *, seed, clusters=None, n_boot=500, level=0.95
     if n_boot < 2 or not 0 < level < 1:
         raise ValueError(f"n_boot={n_boot}, level={level}; wanted: at least 2, and a level between 0 and 1")
     samples = [np.asarray(sample) for sample in samples]
-    clusters = clusters or [None] * len(samples)
+    clusters = [None] * len(samples) if clusters is None else clusters
+    if len(clusters) != len(samples):
+        raise ValueError(
+            f"clusters has {len(clusters)} entries for {len(samples)} samples; wanted: one for each, or None"
+        )
     groups = [_list_members(sample, cluster) for sample, cluster in zip(samples, clusters, strict=True)]
     rng = np.random.default_rng(seed)
     found = []
@@ -155,8 +162,8 @@ def fit_temperature(p, y):
     Source: Guo et al. (2017), On Calibration of Modern Neural Networks, ICML.
     """
     p = np.asarray(p, dtype=float)
-    if p.ndim != 2:
-        raise ValueError(f"p has shape {p.shape}; wanted: (obs, class)")
+    if p.ndim != 2 or p.size == 0:
+        raise ValueError(f"p has shape {p.shape}; wanted: (obs, class), at least one image")
     y = check_classes(y, len(p), n_classes=p.shape[1])
 
     def lose(log_temperature):

@@ -24,7 +24,7 @@ from chapters import REQUIREMENTS, machine
 
 PACKAGES = ("pymc", "pytensor", "numba", "numpy", "scikit-learn", "jax", "nutpie")
 FOLDER, SCHEDULER, JOBS = "BNN_TASKS", "SCHEDULER", "JOBS"  # environment variables
-APART = ("claims", "plots", "report")  # modules of `bnn` that no row depends on
+APART = ("claims", "drawing", "plots", "report")  # modules of `bnn` that no row depends on
 PATIENCE = "10s"  # for an answer of a scheduler elsewhere
 AHEAD = 2  # tasks handed out for each worker, so that none waits for this process
 
