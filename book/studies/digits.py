@@ -58,8 +58,8 @@ def compute(method, beta, start_sd, prior_sd, n_steps, seed):
     -------
     dict
         Test scores; ``lpd_validation``; ``loss`` (as PyMC has it, nats times batch / images, mean of the last 1,000
-        steps), ``kl`` (nats) and ``loglik_train``, ``loglik_test`` (nats per image, mean over draws) of a mean field; ``alpha`` of a peer;
-        accuracy on printed digits; and for each doubt the share of test images above the threshold
+        steps), ``kl`` (nats) and ``loglik_train``, ``loglik_test`` (nats per image, mean over draws) of a mean field;
+        ``alpha`` of a peer; accuracy on printed digits; and for each doubt the share of test images above the threshold
         (``rejected_<doubt>_test``), for each set from outside ``auroc_<doubt>_<set>`` and ``rejected_<doubt>_<set>``,
         and ``control_<doubt>``, the AUROC of letters against printed digits. ``cpu_seconds`` of the fit.
     """
