@@ -1,6 +1,6 @@
 # The book's commands. `make help` lists them. Each does its own set-up.
 .DEFAULT_GOAL := help
-.PHONY: help site serve test chapters nbval studies bench claims browser lint lock clean
+.PHONY: help site serve pdf frames binder-check test chapters nbval studies bench claims browser lint lock clean
 SHELL := /bin/bash
 BIN := .venv/bin
 INSTALLED := .venv/.installed
@@ -16,7 +16,7 @@ endif
 endif
 
 help:  ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
 
 $(INSTALLED): requirements.txt book/_tools/setup.sh book/bnn/environment.py .python-version
 	@book/_tools/setup.sh
@@ -29,6 +29,15 @@ site: $(INSTALLED)  ## render the stored outputs into _build/html, warnings as e
 
 serve: site  ## render, then serve on http://localhost:8000 (PORT=…)
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory _build/html $(or $(PORT),8000)
+
+pdf: site  ## print the site into _build/html/book.pdf, solutions unfolded (needs a Chromium)
+	PYTHONPATH=$(PYTHONPATH):tests $(BIN)/python book/_tools/pdf.py
+
+frames: $(INSTALLED)  ## compute the pictures that a slider moves (book/_static/frames)
+	$(BIN)/python book/_tools/frames.py
+
+binder-check: $(INSTALLED)  ## run chapters as a Binder pod would: 1 CPU, 2 GB, cold caches, no network (CHAPTER=moons for one)
+	$(BIN)/python book/_tools/binder_check.py $(CHAPTER)
 
 test: $(INSTALLED)  ## unit tests, every chapter re-run and compared, the rendered site
 	$(BIN)/pytest --nbval -n 2 --dist loadfile tests book

@@ -1,4 +1,4 @@
-"""What `make chapters` gathers: the register of claims and the cover picture."""
+"""What `make chapters` gathers: the register of claims and the pictures of the front page."""
 
 import json
 
@@ -7,7 +7,7 @@ import pytest
 from bnn.claims import MIME, Claims
 from chapters import BOOK
 from claims import gather
-from cover import CHAPTER, FIGURE, find_picture
+from cover import PICTURES, find_picture
 
 NOTEBOOK = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
 
@@ -50,6 +50,8 @@ def test_the_register_is_up_to_date():
     assert json.loads((BOOK / "claims.json").read_text(encoding="utf8")) == gather(), "run: make claims"
 
 
-def test_the_cover_is_the_figure_in_its_chapter():
-    picture = find_picture(BOOK / f"{CHAPTER}.ipynb", FIGURE)
-    assert (BOOK / "_static" / "cover.png").read_bytes() == picture, "run: make chapters CHAPTER=flat_advi"
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_picture_of_the_front_page_is_the_figure_in_its_chapter(name):
+    chapter, figure = PICTURES[name]
+    picture = find_picture(BOOK / f"{chapter}.ipynb", figure)
+    assert (BOOK / "_static" / name).read_bytes() == picture, f"run: make chapters CHAPTER={chapter}"

@@ -2,12 +2,20 @@
 
 import re
 import shutil
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
 from docutils import nodes
 from sphinx_exercise.nodes import is_exercise_node, is_solution_node
 
+NOT_FOUND = """<h1>Page not found</h1>
+<p>There is no page at this address. Perhaps a chapter was renamed. <a href="index.html">The way through</a> lists them
+all; or search for a word of it.</p>
+<form action="search.html" method="get" role="search" aria-label="Search this book">
+<p><label for="not-found-q">Search for</label> <input id="not-found-q" name="q" type="search">
+<button>Search</button></p>
+</form>"""
 MENDINGS = (
     ('<summary aria-label="Toggle hidden content">', "<summary>"),  # the label hid the visible "Show code cell source"
     ("<th></th>", "<td></td>"),  # the corner of a DataFrame heads nothing
@@ -47,6 +55,24 @@ def mend_markup(app, pagename, templatename, context, doctree):
             context["body"] = context["body"].replace(faulty, sound)
 
 
+def size_pictures(app, exception):
+    """Give every picture of every page its width and height, so that nothing moves while a page loads."""
+    if exception is not None or app.builder.format != "html":
+        return
+    for page in Path(app.outdir).rglob("*.html"):
+        text = page.read_text(encoding="utf8")
+        sized = re.sub(r'<img (?![^>]*\bwidth=)[^>]*?src="([^":]+\.png)"[^>]*?>', partial(add_size, page.parent), text)
+        if sized != text:
+            page.write_text(sized, encoding="utf8")
+
+
+def add_size(folder, match):
+    """The tag of a picture, with the size that its file states."""
+    header = (folder / match[1]).read_bytes()[:24]
+    width, height = (int.from_bytes(header[start : start + 4]) for start in (16, 20))  # of a PNG
+    return match[0].replace("<img ", f'<img width="{width}" height="{height}" ', 1)
+
+
 def copy_mathjax(app, exception):
     """Copy MathJax out of the package ``sphinx-mathjax-offline``: the parts that pages load, 2 of its 24 MB.
 
@@ -64,10 +90,21 @@ def copy_mathjax(app, exception):
         shutil.copytree(source / folder, target / folder, dirs_exist_ok=True)
 
 
+def derive_addresses(app, config):
+    """Where the site will be, from the one setting that a fork changes: repository_url, a GitHub address."""
+    owner, name = config.html_theme_options["repository_url"].rstrip("/").split("/")[-2:]
+    config.html_baseurl = config.html_baseurl or f"https://{owner}.github.io/{name}/"
+    config.ogp_site_url = config.html_baseurl
+    config.notfound_urls_prefix = f"/{name}/"
+    config.notfound_context = {"title": "Page not found", "body": NOT_FOUND}
+
+
 def setup(app):
     """Connect the repairs to Sphinx."""
+    app.connect("config-inited", derive_addresses, priority=100)
     app.connect("doctree-read", fold_solutions)
     app.connect("html-page-context", drop_thebe, priority=900)
     app.connect("html-page-context", mend_markup)
     app.connect("build-finished", copy_mathjax)
+    app.connect("build-finished", size_pictures)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

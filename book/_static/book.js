@@ -2,7 +2,7 @@
 "use strict";
 
 const SCROLL_BOXES = ".bd-content .cell_output .output, .bd-content .cell_output pre, .bd-content .cell_input pre, "
-  + ".bd-content div.math";
+  + ".bd-content div.math, .bd-content .table-scroll";
 
 /** Let the keyboard reach a box while it scrolls sideways, and pass it by while it does not. */
 function updateTabStop(box) {
@@ -23,7 +23,26 @@ function nameFolds() {
   });
 }
 
+/** Sliders over pictures. Their control is hidden in the page itself, where without this script it would do nothing. */
+function startFrames() {
+  document.querySelectorAll(".frames").forEach((box) => {
+    const frames = JSON.parse(box.dataset.frames);
+    const [picture, input, output] = ["img", "input", "output"].map((tag) => box.querySelector(tag));
+    const preload = () => frames.forEach((frame) => { new Image().src = frame.file; });
+    input.addEventListener("focus", preload, { once: true });
+    input.addEventListener("pointerenter", preload, { once: true });
+    input.addEventListener("input", () => {
+      const frame = frames[input.value];
+      Object.assign(picture, { src: frame.file, alt: frame.alt });
+      output.value = frame.value;
+      input.setAttribute("aria-valuetext", frame.value);
+    });
+    box.querySelector(".frames-control").hidden = false;
+  });
+}
+
 window.addEventListener("load", () => {
+  startFrames();
   watchScrollBoxes();
   nameFolds();
 });

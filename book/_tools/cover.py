@@ -1,4 +1,4 @@
-"""Copy the figure that sells the book out of its chapter, for the README and the front page."""
+"""Copy the figures that sell the book out of their chapters, for the README and the front page."""
 
 import base64
 import sys
@@ -6,7 +6,11 @@ import sys
 import nbformat
 from chapters import BOOK
 
-CHAPTER, FIGURE = "flat_advi", "fig-flat-advi-uncertainty"
+PICTURES = {
+    "cover.png": ("flat_advi", "fig-flat-advi-uncertainty"),
+    "lonely.png": ("unpooled", "fig-unpooled-surfaces"),
+    "tied.png": ("hierarchical_nuts", "fig-hierarchical-nuts-surfaces"),
+}
 
 
 def find_picture(notebook, figure):
@@ -18,7 +22,8 @@ def find_picture(notebook, figure):
 
 
 def main():
-    (BOOK / "_static" / "cover.png").write_bytes(find_picture(BOOK / f"{CHAPTER}.ipynb", FIGURE))
+    for name, (chapter, figure) in PICTURES.items():
+        (BOOK / "_static" / name).write_bytes(find_picture(BOOK / f"{chapter}.ipynb", figure))
 
 
 if __name__ == "__main__":

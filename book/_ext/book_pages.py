@@ -1,0 +1,213 @@
+"""Parts of pages that are made from what the book knows of itself: the map, the claims, the sliders, the colophon."""
+
+import html
+import json
+import re
+from pathlib import Path
+from typing import ClassVar
+
+import nbformat
+import yaml
+from bnn.claims import MIME
+from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx.util.docutils import SphinxDirective
+
+ROOT = Path(__file__).resolve().parents[2]
+BOOK = ROOT / "book"
+CLAIMS_HEADING = "What this chapter claims"
+
+
+def list_chapters():
+    """The chapters in the order of _toc.yml: list of (caption of the part, list of names)."""
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf8"))
+    parts = []
+    for part in toc["parts"]:
+        names = [Path(c["file"]).stem for c in part["chapters"] if c["file"].endswith(".ipynb")]
+        if names:
+            parts.append((part["caption"], names))
+    return parts
+
+
+def read_title(name):
+    """First heading of a chapter."""
+    return re.search(r"^# (.+)$", (BOOK / f"{name}.md").read_text(encoding="utf8"), flags=re.MULTILINE).group(1)
+
+
+def find_prerequisites(name):
+    """Chapters that the box "Before you start" links to, in its order."""
+    text = (BOOK / f"{name}.md").read_text(encoding="utf8")
+    box = re.search(r"\{admonition\} Before you start\n(.*?)\n:::", text, flags=re.DOTALL)
+    return list(dict.fromkeys(re.findall(r"\((\w+)\.ipynb\)", box.group(1)))) if box else []
+
+
+def link_chapter(name):
+    """A chapter's title as a link, for a page beside it."""
+    return f'<a href="{name}.html">{html.escape(read_title(name))}</a>'
+
+
+class RawTable(SphinxDirective):
+    """A directive that shows one table, made as HTML."""
+
+    def show(self, caption, columns, rows, *sources):
+        """The table as a node; the page is made again when one of `sources` (Paths) changes. Rows are HTML."""
+        for source in sources:
+            self.env.note_dependency(str(source))
+        head = "".join(f'<th scope="col">{html.escape(column)}</th>' for column in columns)
+        body = "".join(map(self.write_row, rows))
+        table = (
+            f'<div class="table-scroll"><table class="bnn"><caption>{html.escape(caption)}</caption>'
+            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>".replace("<tbody></tbody>", "")
+        )
+        return nodes.raw("", table, format="html")
+
+    @staticmethod
+    def write_row(row):
+        """One row; a row of one cell heads those below it."""
+        if len(row) == 1:
+            return f'</tbody><tbody><tr class="part"><th scope="rowgroup" colspan="5">{row[0]}</th></tr>'
+        figures = [bool(re.fullmatch(r"[\d.,]+( \w+)?", cell)) for cell in row[1:]]
+        cells = "".join(
+            f'<td class="figure">{cell}</td>' if is_figure else f'<td class="text">{cell}</td>'
+            for cell, is_figure in zip(row[1:], figures, strict=True)
+        )
+        return f'<tr><th scope="row">{row[0]}</th>{cells}</tr>'
+
+
+class ChapterMap(RawTable):
+    """Every chapter with what it needs: chapters before it, minutes, CPU-seconds and memory."""
+
+    def run(self):
+        path = BOOK / "data" / "run_cost.json"
+        costs = {row["chapter"]: row for row in json.loads(path.read_text())["rows"]}
+        rows, sources = [], [path]
+        for caption, names in list_chapters():
+            rows.append([html.escape(caption)])
+            for name in names:
+                cost = costs[name]
+                rows.append([
+                    link_chapter(name), ", ".join(map(link_chapter, find_prerequisites(name))) or "nothing",
+                    f"{cost['minutes']} min", f"{cost['cpu_seconds']} s", f"{cost['megabytes']:,} MB",
+                ])  # fmt: skip
+                sources.append(BOOK / f"{name}.md")
+        return [self.show("The chapters", ["Chapter", "Read first", "To read", "To run", "Memory"], rows, *sources)]
+
+
+class ClaimsRegister(RawTable):
+    """All claims of the chapters, each linked to its row in the chapter."""
+
+    def run(self):
+        path = BOOK / "claims.json"
+        claims = json.loads(path.read_text())
+        shown = []
+        for _, names in list_chapters():
+            for name in names:
+                mine = [claim for claim in claims if claim["chapter"] == name]
+                rows = [
+                    [f'<a href="{name}.html#{name_claim(claim["id"])}">{html.escape(claim["claim"])}</a>',
+                     html.escape(claim["value"]), html.escape(claim["criterion"]),
+                     "holds" if claim["holds"] else "<strong>does not hold</strong>"]
+                    for claim in mine
+                ]  # fmt: skip
+                if rows:
+                    shown.append(self.show(read_title(name), ["Claim", "Value", "Criterion", "Verdict"], rows, path))
+        held = sum(claim["holds"] for claim in claims)
+        text = f"{len(claims)} claims, {held} hold, {len(claims) - held} do not."
+        return [nodes.paragraph("", text), *shown]
+
+
+def name_claim(claim):
+    """The id of a claim's row in its chapter."""
+    return f"claim-{claim}"
+
+
+def mark_claims(app, pagename, templatename, context, doctree):
+    """Give each row of a chapter's table of claims an id, so that one can link to a claim."""
+    notebook = ROOT / f"{pagename}.ipynb"
+    start = context.get("body", "").find(f"<caption>{CLAIMS_HEADING}</caption>")
+    if start < 0 or not notebook.exists():
+        return
+    cells = json.loads(notebook.read_text(encoding="utf8"))["cells"]
+    stored = [output["data"].get(MIME, []) for cell in cells for output in cell.get("outputs", []) if "data" in output]
+    mine = iter([claim["id"] for claims in stored for claim in claims])
+    head, table = context["body"][:start], context["body"][start:]
+    end = table.index("</table>")
+    before, rows = table[:end].split("<tbody>")
+    rows = re.sub("<tr>", lambda _: f'<tr id="{name_claim(next(mine))}">', rows)
+    context["body"] = f"{head}{before}<tbody>{rows}{table[end:]}"
+
+
+class Frames(SphinxDirective):
+    """A picture that a slider changes, from ``_static/frames/<name>.json``; without JavaScript one picture stands."""
+
+    required_arguments = 1
+    has_content = True  # the caption
+    option_spec: ClassVar = {"start": directives.unchanged_required}
+
+    def run(self):
+        name = self.arguments[0]
+        path = BOOK / "_static" / "frames" / f"{name}.json"
+        self.env.note_dependency(str(path))
+        slider = json.loads(path.read_text())
+        frames = slider["frames"]
+        start = [frame["value"] for frame in frames].index(self.options["start"])
+        first, last = frames[start], len(frames) - 1
+        up = "../" * self.env.docname.count("/")
+        escaped = html.escape(json.dumps([frame | {"file": f"{up}_static/frames/{frame['file']}"} for frame in frames]))
+        control = f"frames-{name}"
+        start_of_figure = f"""
+<figure class="frames-figure"><div class="frames" data-frames="{escaped}">
+<img src="{up}_static/frames/{first["file"]}" alt="{html.escape(first["alt"])}" width="{first["width"]}"
+ height="{first["height"]}" loading="lazy">
+<p class="frames-control" hidden><label for="{control}">{html.escape(slider["label"])}</label>
+<input type="range" id="{control}" min="0" max="{last}" value="{start}" aria-valuetext="{first["value"]}">
+<output for="{control}">{first["value"]}</output></p>
+</div><figcaption>"""
+        caption = nodes.container(classes=["frames-caption"])
+        self.state.nested_parse(self.content, self.content_offset, caption)
+        end = nodes.raw("", "</figcaption></figure>", format="html")
+        return [nodes.raw("", start_of_figure, format="html"), caption, end]
+
+
+class Colophon(RawTable):
+    """Versions of what the book is made with, from the lock and the notebooks."""
+
+    packages = ("pymc", "pytensor", "nutpie", "numba", "jax", "numpyro", "blackjax", "arviz", "numpy", "scikit-learn",
+                "matplotlib", "seaborn", "jupyter-book", "sphinx", "myst-nb", "nbval", "jupytext")  # fmt: skip
+
+    def run(self):
+        lock = ROOT / "requirements.txt"
+        pinned = dict(re.findall(r"^([\w-]+)==([\w.]+)", lock.read_text(encoding="utf8"), flags=re.MULTILINE))
+        rows = [[html.escape(name), html.escape(pinned[name])] for name in self.packages]
+        machines = set()
+        for _, names in list_chapters():
+            for name in names:
+                found = nbformat.read(BOOK / f"{name}.ipynb", as_version=4).metadata.get("bnn", {}).get("machine", {})
+                machines.add((found.get("processor", "unknown"), found.get("python", "")))
+        run = [[html.escape(processor), html.escape(f"Python {python}")] for processor, python in sorted(machines)]
+        return [
+            self.show("Packages, as pinned in the lock", ["Package", "Version"], rows, lock),
+            self.show("Where the stored outputs were computed", ["Processor", "Language"], run, lock),
+        ]
+
+
+def link_out(name, rawtext, text, lineno, inliner, options=None, content=None):
+    """Roles {site} and {repository}: ``text <path>`` as a link below the site's or the repository's address."""
+    config = inliner.document.settings.env.config
+    repository = config.html_theme_options["repository_url"].rstrip("/")
+    base = config.html_baseurl if name == "site" else f"{repository}/"
+    words, _, path = text.partition("<")
+    address = (base + path.rstrip(">").strip()).rstrip("/")
+    return [nodes.reference(rawtext, words.strip() or address, refuri=address)], []
+
+
+def setup(app):
+    """Add the directives and roles."""
+    app.add_role("site", link_out)
+    app.add_role("repository", link_out)
+    app.add_directive("chapter-map", ChapterMap)
+    app.add_directive("claims-register", ClaimsRegister)
+    app.add_directive("frames", Frames)
+    app.add_directive("colophon", Colophon)
+    app.connect("html-page-context", mark_claims)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,168 @@
+"""Make the pictures that a reader moves with a slider: ``book/_static/frames/<name>-<k>.png`` and ``<name>.json``.
+
+    python book/_tools/frames.py            both
+    python book/_tools/frames.py new_category
+
+Each picture is computed here, with the book's models and verdicts; the page shows one at a time.
+"""
+
+import json
+import sys
+
+import matplotlib
+import numpy as np
+import pymc as pm
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+from bnn import cache, data, diagnose, inference, models, plots, predict, priors, score, symmetry
+from chapters import BOOK
+
+FOLDER = BOOK / "_static" / "frames"
+N_HIDDEN = (12, 12)
+SIZES = (0, 1, 2, 5, 10, 20, 50)  # points in the new category
+FACTORS = (0, 0.25, 0.5, 1, 4, 16)  # times the mean group sds of the posterior
+SEED = 1
+N_GRID = 40
+N_DRAWS = 1200  # of each of four chains, enough for the verdict to pass at every factor
+
+
+def fit_hierarchical():
+    """The posterior that the chapters share, and its data."""
+    moons = data.legacy_rotated_moons()
+    model = models.hierarchical_bnn(moons.X_train, moons.y_train, n_hidden=N_HIDDEN)
+    tree = cache.sample_cached(model, seed=SEED, draws=850, tune=600, target_accept=0.9)
+    return moons, tree
+
+
+def write_frames(name, label, frames):
+    """Write the pictures of a slider: `frames` are tuples (value as text, figure, alternative text)."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    found = []
+    for k, (value, figure, alt) in enumerate(frames):
+        path = FOLDER / f"{name}-{k}.png"
+        figure.savefig(path, dpi=100, pil_kwargs={"optimize": True})
+        plt.close(figure)
+        width, height = (round(100 * inches) for inches in figure.get_size_inches())
+        found.append({"file": path.name, "value": value, "alt": alt, "width": width, "height": height})
+    (FOLDER / f"{name}.json").write_text(json.dumps({"label": label, "frames": found}, indent=1) + "\n")
+
+
+def draw_group_sd():
+    """Eighteen networks whose group sds are not learned but fixed, at a factor times their posterior means."""
+    moons, tree = fit_hierarchical()
+    learned = {f"sd{k}": float(tree["posterior"][f"sd{k}"].mean()) for k in (1, 2, 3)}
+    grid = data.grid(N_GRID)
+    for factor in FACTORS:
+        fit = tree
+        if factor != 1:
+            model = models.hierarchical_bnn(moons.X_train, moons.y_train, n_hidden=N_HIDDEN)
+            fixed = {name: np.float64(factor * sd) for name, sd in learned.items()}
+            fit = inference.sample_nuts(pm.do(model, fixed), seed=SEED, draws=N_DRAWS, tune=800, target_accept=0.9)
+        posterior = fit["posterior"].dataset
+        if factor != 1:
+            posterior = posterior.assign(
+                {name: (("chain", "draw"), np.full((4, N_DRAWS), sd)) for name, sd in fixed.items()}
+            )
+        weights = predict.combine_weights(posterior.isel(draw=slice(None, None, 5)))
+        coarse = predict.predict_groups(predict.combine_weights(posterior), data.grid(8))
+        verdict = diagnose.verdict({"grid": coarse}, fit)
+        p_test = predict.predict_groups(weights, moons.X_test).mean(axis=(0, 1))
+        right = score.score(p_test.ravel(), moons.y_test.ravel())["accuracy"]
+        print(factor, right, verdict)
+        surface = predict.predict_groups(weights, grid).mean(axis=(0, 1))
+        figure, _ = plots.plot_groups(surface, moons.X_train, moons.y_train, size=2)
+        figure.suptitle(f"group sds times {factor:g}: {right:.0f} % of the test points right", fontsize=10)
+        note = "" if verdict.converged else " (chains disagree)"
+        yield f"{factor:g}{note}", figure, describe_factor(factor, right, verdict.converged)
+
+
+def describe_factor(factor, right, converged):
+    """Alternative text of one picture of `draw_group_sd`."""
+    kind = {0: "All eighteen are one and the same. ", 1: "This is what the data ask for. "}.get(factor, "")
+    doubt = "" if converged else " The chains of this fit disagree."
+    return (
+        f"Eighteen class probability surfaces, group sds fixed at {factor:g} times their posterior means. "
+        f"{kind}{right:.0f} percent of the test points are right.{doubt}"
+    )
+
+
+def draw_new_category():
+    """A new category with 0 to 50 points: N(0, 1) beside the narrow normal around what eighteen categories share."""
+    _, tree = fit_hierarchical()
+    posterior = tree["posterior"].dataset
+    new = data.rotated_moons(seed=201, n_groups=1, n_train=50, n_test=500).group(0)
+    grid, n_weights = data.grid(N_GRID), 180
+    known = {"N(0, 1)": (np.zeros(n_weights), np.eye(n_weights)), "what eighteen share": find_narrow_normal(posterior)}
+    compiled = None
+    for n in SIZES:
+        figure, axes = plt.subplots(1, 2, figsize=(7.2, 4.1), sharex=True, sharey=True)
+        found = {}
+        for ax, (name, (mean, cholesky)) in zip(axes, known.items(), strict=True):
+            X, y = new.X_train[:n], new.y_train[:n]
+            if n == 0:
+                draws = mean + np.random.default_rng(SEED).normal(size=(1000, n_weights)) @ cholesky.T
+                weights = cut(draws)
+            else:
+                if compiled is None:
+                    model = models.informed_bnn(X, y, mean=mean, cholesky=cholesky, n_hidden=N_HIDDEN)
+                    compiled = inference.compile_nuts(model)
+                told = compiled.with_data(X=X, labels=y, mean=mean, cholesky=cholesky)
+                fit = inference.sample_nuts(told, seed=SEED, draws=500, tune=500, target_accept=0.9)
+                joined = predict.join_groups([fit])
+                verdict = diagnose.verdict({"grid": predict.predict_groups(joined, data.grid(12))}, fit)
+                if not verdict.converged:
+                    raise SystemExit(f"{name}, {n} points: {verdict}; a fit that fails is not shown")
+                weights = {key: np.concatenate(value[:, :, 0]) for key, value in joined.items()}
+            p_test = predict.predict_probability(weights, new.X_test).mean(axis=0)
+            found[name] = score.score(p_test, new.y_test)["accuracy"]
+            plots.plot_surface(predict.predict_probability(weights, grid).mean(axis=0), ax)
+            if n:
+                plots.plot_points(X, y, ax, size=26, label=False)
+            ax.set_title(f"{name}: {found[name]:.0f} % right" if n else f"{name}, before any point", fontsize=10)
+        figure.supxlabel("first feature (scaled)", fontsize=9)
+        figure.supylabel("second feature (scaled)", fontsize=9)
+        yield str(n), figure, describe_size(n, found)
+
+
+def cut(draws):
+    """Weights w1, w2, w3 of flat draws (draw, weight)."""
+    w1, w2, w3 = np.split(draws, [24, 168], axis=1)
+    return {"w1": w1.reshape(-1, 2, 12), "w2": w2.reshape(-1, 12, 12), "w3": w3}
+
+
+def find_narrow_normal(posterior):
+    """Centre of the aligned group means, and the group sds around it, as in the chapter `informed_priors`."""
+    labelling = priors.align_posterior(posterior, seed=SEED)
+    means = {f"w{k}": np.concatenate(posterior[f"mu{k}"].values) for k in (1, 2, 3)}
+    centre = priors.flatten(symmetry.apply(labelling, means)).mean(axis=0)
+    sds = [np.sqrt(np.mean(posterior[f"sd{k}"].values ** 2)) for k in (1, 2, 3)]
+    return centre, np.diag(np.repeat(sds, [24, 144, 12]))
+
+
+def describe_size(n, found):
+    """Alternative text of one picture of `draw_new_category`."""
+    right = " and ".join(f"{value:.0f} percent with {name}" for name, value in found.items())
+    if n == 0:
+        return "Two class probability surfaces of a new category before any point: nearly the same value everywhere."
+    points = "one point" if n == 1 else f"{n} points"
+    return f"Two class probability surfaces of a new category with {points}. Of 500 test points {right} are right."
+
+
+SLIDERS = {
+    "group_sd": ("Group standard deviations, times", draw_group_sd),
+    "new_category": ("Points in the new category", draw_new_category),
+}
+
+
+def main(names):
+    plots.use_style()
+    for name in names or SLIDERS:
+        if name not in SLIDERS:
+            raise SystemExit(f"there is no slider {name!r}; there are: {', '.join(SLIDERS)}")
+        label, draw = SLIDERS[name]
+        write_frames(name, label, draw())
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,242 @@
+"""What pages are made of besides chapters: the map, the register of claims, sliders, addresses, quoted numbers."""
+
+import json
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+import yaml
+from binder_check import LIMIT_MB, check, has_namespaces, main
+from bnn.claims import MIME
+from browser import open_page
+from test_site import DOCUMENTS, HTML, NOTEBOOKS, PAGES, ROOT, address, chromium, every_page, parse, site
+
+__all__ = ["address", "chromium", "site"]  # fixtures of the site's tests
+BOOK = ROOT / "book"
+CHAPTERS = [Path(name).stem for name in NOTEBOOKS]
+PLAIN = [name for name in DOCUMENTS if name.endswith(".md")]
+SLIDERS = ("group_sd", "new_category")
+
+
+def read_claims(chapter):
+    """The claims stored in a chapter's outputs."""
+    cells = nbformat.read(BOOK / f"{chapter}.ipynb", as_version=4).cells
+    outputs = [output for cell in cells for output in cell.get("outputs", [])]
+    return [claim for output in outputs for claim in output.get("data", {}).get(MIME, [])]
+
+
+# --- the register of claims
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_each_claim_in_the_register_leads_to_its_own_row(site, chapter):
+    links = parse(site, "book/claims_register.html").select(f'a[href^="{chapter}.html#claim-"]')
+    page = parse(site, f"book/{chapter}.html")
+    claims = read_claims(chapter)
+    assert [link.get_text() for link in links] == [claim["claim"] for claim in claims]
+    for link, claim in zip(links, claims, strict=True):
+        row = page.find(id=link["href"].partition("#")[2])
+        assert row.name == "tr"
+        words = row.get_text(" ")
+        assert claim["claim"] in words
+        assert claim["value"] in words
+
+
+def test_the_register_counts_what_does_not_hold(site):
+    claims = json.loads((BOOK / "claims.json").read_text())
+    failed = sum(not claim["holds"] for claim in claims)
+    text = parse(site, "book/claims_register.html").get_text(" ")
+    assert f"{len(claims)} claims, {len(claims) - failed} hold, {failed} do not." in text
+
+
+# --- the map
+
+
+def test_the_map_lists_every_chapter_with_its_cost(site):
+    costs = {row["chapter"]: row for row in json.loads((BOOK / "data" / "run_cost.json").read_text())["rows"]}
+    rows = parse(site, "book/index.html").select("table.bnn tbody tr:not(.part)")
+    shown = {Path(row.a["href"]).stem: [cell.get_text() for cell in row.select("td")][-3:] for row in rows}
+    assert list(shown) == CHAPTERS
+    for chapter, cells in shown.items():
+        cost = costs[chapter]
+        assert cells == [f"{cost['minutes']} min", f"{cost['cpu_seconds']} s", f"{cost['megabytes']:,} MB"]
+
+
+# --- pictures that move
+
+
+@pytest.mark.parametrize("name", SLIDERS)
+def test_a_slider_has_every_picture_and_says_what_each_shows(name):
+    slider = json.loads((BOOK / "_static" / "frames" / f"{name}.json").read_text())
+    assert len(slider["frames"]) > 4
+    assert len({frame["alt"] for frame in slider["frames"]}) == len(slider["frames"])
+    for frame in slider["frames"]:
+        header = (BOOK / "_static" / "frames" / frame["file"]).read_bytes()[:24]
+        assert (int.from_bytes(header[16:20]), int.from_bytes(header[20:24])) == (frame["width"], frame["height"])
+
+
+@pytest.mark.parametrize("name", SLIDERS)
+def test_the_arrow_keys_move_a_slider(address, chromium, name):
+    frames = json.loads((BOOK / "_static" / "frames" / f"{name}.json").read_text())["frames"]
+    with open_page(chromium, address + "book/index.html") as (page, log):
+        box = page.locator(".frames", has=page.locator(f"#frames-{name}"))
+        box.locator("input").focus()
+        page.keyboard.press("Home")
+        for frame in frames:
+            assert box.locator("img").get_attribute("alt") == frame["alt"]
+            assert box.locator("img").get_attribute("src").endswith(frame["file"])
+            assert box.locator("output").inner_text() == frame["value"]
+            assert box.locator("input").get_attribute("aria-valuetext") == frame["value"]
+            page.keyboard.press("ArrowRight")
+        assert log.complaints == []
+
+
+def test_without_javascript_a_slider_is_a_picture_and_no_control(address, chromium):
+    context = chromium.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(address + "book/index.html")
+    assert page.locator(".frames img").count() == len(SLIDERS)
+    assert page.locator(".frames img").first.is_visible()
+    assert not page.locator(".frames-control").first.is_visible()
+    context.close()
+
+
+# --- what a page says of itself
+
+
+@every_page
+def test_every_picture_has_a_width_and_a_height(site, name):
+    unsized = [image["src"] for image in parse(site, name).select("article img") if image["src"].endswith(".png")
+               and not (image.get("width") and image.get("height"))]  # fmt: skip
+    assert unsized == []
+
+
+@every_page
+def test_every_page_has_a_card_to_be_shared_with(site, name):
+    head = parse(site, name).head
+    base = f"https://{'.github.io/'.join(read_repository())}/"
+    assert head.find("meta", property="og:title")["content"]
+    assert head.find("meta", property="og:url")["content"] == base + name
+    assert head.find("meta", property="og:image")["content"].startswith(base)
+
+
+def read_repository():
+    """Owner and name of the repository, as _config.yml has them."""
+    url = yaml.safe_load((ROOT / "_config.yml").read_text())["repository"]["url"]
+    return url.rstrip("/").split("/")[-2:]
+
+
+def test_the_sitemap_lists_every_page(site):
+    addresses = re.findall("<loc>(.*?)</loc>", (site / "sitemap.xml").read_text())
+    base = f"https://{'.github.io/'.join(read_repository())}/"
+    assert {base + name for name in PAGES} <= set(addresses)
+
+
+def test_a_page_that_is_not_there_offers_the_search(site):
+    page = parse(site, "404.html")
+    form = page.find("form", attrs={"aria-label": "Search this book"})
+    assert form["action"].endswith("search.html")
+    assert form.find("input", attrs={"name": "q"})
+    # it is served at any depth, so its addresses start at the root of the site
+    assert all(link["href"].startswith(("/", "http", "#")) for link in page.select("link[rel=stylesheet]"))
+
+
+def test_the_repository_is_named_in_one_setting():
+    owner, name = read_repository()
+    pattern = re.compile(f"{re.escape(owner)}[/.](github.io/)?{re.escape(name)}")
+    pages = [path for path in BOOK.glob("*.md") if path.name != "cite.md"]  # a fork still cites this book
+    sources = [*pages, *(BOOK / "_ext").rglob("*.py"), *(BOOK / "_static").glob("*.*s"), ROOT / "_toc.yml"]
+    named = [path.name for path in sources if pattern.search(path.read_text(encoding="utf8"))]
+    assert named == []
+    assert len(pattern.findall((ROOT / "_config.yml").read_text())) == 1
+
+
+# --- numbers that a plain page quotes
+
+
+def read_outputs():
+    """All text that the notebooks print, and what is in their Markdown."""
+    words = []
+    for chapter in CHAPTERS:
+        for cell in nbformat.read(BOOK / f"{chapter}.ipynb", as_version=4).cells:
+            words.append(cell.source if cell.cell_type == "markdown" else "")
+            for output in cell.get("outputs", []):
+                words.append(output.get("text", "") + output.get("data", {}).get("text/plain", ""))
+    return "\n".join(words)
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_a_number_with_an_error_on_a_plain_page_is_that_of_a_chapter(name):
+    example = "`[^`]*`"  # how numbers are written, not what was found
+    text = re.sub(example, "", (ROOT / name).read_text(encoding="utf8"))
+    quoted = set(re.findall(r"-?\d[\d,.]* ± \d[\d.]*\d", text))
+    outputs = read_outputs()
+    assert [number for number in quoted if number not in outputs] == []
+
+
+# --- Binder
+
+
+def test_binder_installs_the_lock_with_the_python_that_is_tested():
+    assert (ROOT / "runtime.txt").read_text().strip() == f"python-{(ROOT / '.python-version').read_text().strip()}"
+    for name in ("environment.yml", "Pipfile", "setup.py", "binder", ".binder"):
+        assert not (ROOT / name).exists()  # it would take the lock's place
+    lock = (ROOT / "requirements.txt").read_text()
+    assert "--hash=sha256:" in lock
+    assert all("==" in line for line in lock.splitlines() if line and line[0].isalpha())
+
+
+@pytest.fixture
+def pod(tmp_path, monkeypatch):
+    """Write a notebook of one cell, and run it as Binder would."""
+    import binder_check
+
+    def run(source):
+        nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
+        nb.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+        (tmp_path / "bnn").mkdir(exist_ok=True)
+        nbformat.write(nb, tmp_path / "x.ipynb")
+        monkeypatch.setattr(binder_check, "BOOK", tmp_path)
+        return check("x")
+
+    return run
+
+
+ONE_CPU = """
+import os
+assert len(os.sched_getaffinity(0)) == 1
+assert not os.path.exists(os.path.expanduser("~/.pytensor"))
+"""
+NO_NETWORK = """
+import socket
+try:
+    socket.create_connection(("192.0.2.1", 53), 2)
+except OSError as error:
+    assert "unreachable" in str(error), error  # an address that is refused or times out has a way to it
+"""
+
+
+def test_a_pod_has_one_cpu_and_cold_caches(pod):
+    row = pod(ONE_CPU)
+    assert row["chapter"] == "x"
+    assert 0 < row["megabytes"] < LIMIT_MB
+
+
+@pytest.mark.skipif(not has_namespaces(), reason="no network namespace can be made here")
+def test_a_pod_has_no_network(pod):
+    assert pod(NO_NETWORK)["network"] == "off"
+
+
+def test_a_chapter_that_takes_more_memory_than_a_pod_has_fails(pod):
+    with pytest.raises(RuntimeError, match="x does not run in a pod"):
+        pod("import numpy as np, time\nkept = np.ones(3 * 2**27)\ntime.sleep(5)")  # 3 GB
+
+
+def test_an_unknown_chapter_is_refused_by_name():
+    with pytest.raises(SystemExit, match=r"there is no chapter moon; there are: .*moons"):
+        main(["moon"])
+
+
+def test_the_site_has_been_built(site):
+    assert site == HTML
