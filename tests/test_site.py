@@ -11,6 +11,7 @@ import pytest
 import yaml
 from browser import find_axe_violations, launch_chromium, open_page, serve, unfold
 from bs4 import BeautifulSoup
+from filelock import FileLock
 
 ROOT = Path(__file__).parents[1]
 HTML = ROOT / "_build" / "html"
@@ -50,10 +51,12 @@ def is_up_to_date():
 @pytest.fixture(scope="module")
 def site():
     """The folder of the built site."""
-    if not is_up_to_date():
-        build = subprocess.run(BUILD, cwd=ROOT, capture_output=True, text=True, check=False)
-        if build.returncode:
-            pytest.fail("the site does not build without warnings:\n" + build.stdout[-2000:] + build.stderr[-4000:])
+    HTML.parent.mkdir(exist_ok=True)
+    with FileLock(HTML.parent / "site.lock"):  # another worker may need it at the same time
+        if not is_up_to_date():
+            build = subprocess.run(BUILD, cwd=ROOT, capture_output=True, text=True, check=False)
+            if build.returncode:
+                pytest.fail("the site does not build without warnings:\n" + build.stdout[-2000:] + build.stderr[-4000:])
     return HTML
 
 
@@ -170,6 +173,19 @@ def test_the_printed_text_is_that_stored_in_the_notebook(site, name):
     expect_none([" ".join(words)[:300] for words in stored if " ".join(words) not in shown])
 
 
+@every_notebook
+def test_the_rocket_opens_the_notebook_of_its_page_in_jupyterlab(site, name):
+    (link,) = parse(site, Path(name).with_suffix(".html")).select('a[href^="https://mybinder.org/v2/gh/"]')
+    assert link["href"].endswith(f"?urlpath=lab/tree/{name}")
+
+
+@every_page
+def test_mathematics_is_loaded_where_there_is_some(site, name):
+    page = parse(site, name)
+    loaded = any("mathjax/" in script.get("src", "") for script in page.select("script"))
+    assert loaded == bool(page.select("article .math"))
+
+
 # --- in a browser
 
 
@@ -183,7 +199,7 @@ def weigh(site, address, urls):
 def test_a_page_loads_in_peace_and_from_its_own_host(site, address, chromium, name):
     with open_page(chromium, address + name) as (page, log):
         broken = page.evaluate("[...document.images].filter(i => i.complete && !i.naturalWidth).map(i => i.src)")
-        print(f"{name}: {weigh(site, address, log.requests):.0f} kB transferred, compressed (1500 kB is the aim)")
+        assert weigh(site, address, log.requests) <= 1500, "kB transferred, compressed"
         expect_none(log.complaints)
         expect_none([url for url in log.requests if not url.startswith((address, "data:", "blob:"))])
         expect_none(broken)
@@ -194,6 +210,30 @@ def test_search_finds_posterior(address, chromium):
         page.wait_for_selector("#search-results ul.search li", timeout=10_000)
         assert page.locator("#search-results ul.search li a").count() > 0
         expect_none(log.complaints)
+
+
+def test_the_keyboard_reaches_the_search_and_finds(address, chromium):
+    with open_page(chromium, address + "book/index.html") as (page, log):
+        for _ in range(12):
+            page.keyboard.press("Tab")
+            if page.evaluate("document.activeElement.matches('input[type=search]')"):
+                break
+        page.keyboard.type("posterior")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#search-results ul.search li", timeout=10_000)
+        expect_none(log.complaints)
+
+
+def test_the_keyboard_opens_the_menu_on_a_phone_and_closes_it(address, chromium):
+    with open_page(chromium, address + "book/index.html", width=390) as (page, _):
+        menu = page.locator(".bd-sidebar-primary, #pst-primary-sidebar-modal").filter(has_text="Two moons")
+        assert menu.filter(visible=True).count() == 0
+        page.locator("button.primary-toggle").first.focus()
+        page.keyboard.press("Enter")
+        menu.filter(visible=True).first.wait_for(timeout=5_000)
+        page.keyboard.press("Escape")
+        page.wait_for_timeout(500)
+        assert menu.filter(visible=True).count() == 0
 
 
 @every_page

@@ -17,7 +17,7 @@ from studies._tasks import PACKAGES, digest_rows
 PATHS = {name: DATA / f"{name}.json" for name in names() if (DATA / f"{name}.json").exists()}
 COMPARED = [name for name in PATHS if not load(name).MEASURED]
 STAMP = {"commit", "versions"}  # of a row, where it comes from
-SECONDS = 100  # CPU-seconds for rows of one study that are computed again
+SECONDS = 60  # CPU-seconds for rows of one study that are computed again
 every_table = pytest.mark.parametrize("name", PATHS)
 
 

@@ -65,7 +65,7 @@ class RawTable(SphinxDirective):
     def write_row(row):
         """One row; a row of one cell heads those below it."""
         if len(row) == 1:
-            return f'</tbody><tbody><tr class="part"><th scope="rowgroup" colspan="5">{row[0]}</th></tr>'
+            return f'</tbody><tbody><tr class="part"><th scope="rowgroup" colspan="7">{row[0]}</th></tr>'
         figures = [bool(re.fullmatch(r"[\d.,]+( \w+)?", cell)) for cell in row[1:]]
         cells = "".join(
             f'<td class="figure">{cell}</td>' if is_figure else f'<td class="text">{cell}</td>'
@@ -78,19 +78,21 @@ class ChapterMap(RawTable):
     """Every chapter with what it needs: chapters before it, minutes, CPU-seconds and memory."""
 
     def run(self):
-        path = BOOK / "data" / "run_cost.json"
-        costs = {row["chapter"]: row for row in json.loads(path.read_text())["rows"]}
-        rows, sources = [], [path]
+        paths = [BOOK / "data" / f"{name}.json" for name in ("run_cost", "binder_cost")]
+        warm, cold = ({row["chapter"]: row for row in json.loads(path.read_text())["rows"]} for path in paths)
+        rows, sources = [], paths
         for caption, names in list_chapters():
             rows.append([html.escape(caption)])
             for name in names:
-                cost = costs[name]
+                here, pod = warm[name], cold[name]
                 rows.append([
                     link_chapter(name), ", ".join(map(link_chapter, find_prerequisites(name))) or "nothing",
-                    f"{cost['minutes']} min", f"{cost['cpu_seconds']} s", f"{cost['megabytes']:,} MB",
+                    f"{here['minutes']} min", f"{here['cpu_seconds']} s", f"{here['megabytes']:,} MB",
+                    f"{pod['cpu_seconds']} s", f"{pod['megabytes']:,} MB",
                 ])  # fmt: skip
                 sources.append(BOOK / f"{name}.md")
-        return [self.show("The chapters", ["Chapter", "Read first", "To read", "To run", "Memory"], rows, *sources)]
+        columns = ["Chapter", "Read first", "To read", "To run", "Memory", "In Binder", "Memory there"]
+        return [self.show("The chapters", columns, rows, *sources)]
 
 
 class ClaimsRegister(RawTable):

@@ -19,6 +19,8 @@ all; or search for a word of it.</p>
 MENDINGS = (
     ('<summary aria-label="Toggle hidden content">', "<summary>"),  # the label hid the visible "Show code cell source"
     ("<th></th>", "<td></td>"),  # the corner of a DataFrame heads nothing
+    ('<th scope="col"></th>', "<td></td>"),  # nor does that of a table of ours
+    ('<th class="head"><p></p></th>', '<td class="head"><p></p></td>'),  # nor that of a Markdown table
     ('<div role="list" class="citation-list">', '<div class="citation-list">'),  # a list without list items
     (' role="doc-biblioentry"', ""),  # deprecated
 )

@@ -1,7 +1,9 @@
 """Run chapters from top to bottom as a Binder pod would: one CPU, 2 GB, cold compile caches, no posterior, no network.
 
-    python book/_tools/binder_check.py              every chapter, and write book/data/binder_cost.json
-    python book/_tools/binder_check.py moons        one of them, nothing written
+    python book/_tools/binder_check.py              every chapter
+    python book/_tools/binder_check.py moons        one of them
+
+Each chapter's row goes into book/data/binder_cost.json as soon as it is known.
 
 Linux. The CPU is one of ours by affinity. The 2 GB are a hard limit where this process may make a memory control group
 (root, cgroup 1 or 2); elsewhere the memory of the processes is added up twenty times a second, and a chapter that
@@ -22,12 +24,13 @@ from pathlib import Path
 import psutil
 from bnn.report import DATA
 from chapters import BOOK, find_chapters, machine
+from filelock import FileLock
 from studies._tasks import PACKAGES, digest_rows, find_commit
 
 LIMIT_MB, AIM_MB, AIM_SECONDS = 2048, 1536, 600  # a pod's memory; ours, and ours in CPU-seconds, cold
-CGROUPS = (
-    (Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes", "memory.max_usage_in_bytes", "memory.failcnt"),
-    (Path("/sys/fs/cgroup"), "memory.max", "memory.peak", None),
+CGROUPS = (  # where groups are, the file of the limit, and what memory.stat calls memory that cannot be given back
+    (Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes", "total_rss"),
+    (Path("/sys/fs/cgroup"), "memory.max", "anon"),
 )
 RUN = """
 import os, resource, sys
@@ -48,7 +51,7 @@ class MemoryGroup:
 
     def __init__(self):
         self.path = None
-        for root, limit, peak, _ in CGROUPS:
+        for root, limit, kept in CGROUPS:
             path = root / f"bnn-{os.getpid()}-{time.monotonic_ns()}"
             try:
                 path.mkdir()
@@ -57,12 +60,13 @@ class MemoryGroup:
                 if path.exists():
                     path.rmdir()
                 continue
-            self.path, self._peak = path, path / peak
+            self.path, self._kept = path, kept
             return
 
-    def read_peak(self):
-        """Peak in MB, page cache included as a pod's would be."""
-        return round(int(self._peak.read_text()) / 2**20)
+    def read_memory(self):
+        """What its processes hold now, each page once, without the page cache, in MB."""
+        lines = (self.path / "memory.stat").read_text().splitlines()
+        return int(dict(line.split() for line in lines)[self._kept]) / 2**20
 
     def remove(self):
         """Take the group away once its processes have ended."""
@@ -75,9 +79,10 @@ class MemoryGroup:
 
 
 class Watch:
-    """The largest sum of the resident memory of a process and its children, in MB; kills them above `LIMIT_MB`."""
+    """The most memory that a process and its children hold, in MB; kills them above `LIMIT_MB`."""
 
-    def __init__(self, process):
+    def __init__(self, process, group):
+        self._group = group
         self.peak, self._process, self._over = 0, psutil.Process(process.pid), threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
         self._thread.start()
@@ -86,8 +91,11 @@ class Watch:
         while not self._over.wait(0.05):
             try:
                 family = [self._process, *self._process.children(recursive=True)]
-                used = sum(member.memory_info().rss for member in family) / 2**20
-            except psutil.Error:
+                if self._group.path:
+                    used = self._group.read_memory()
+                else:  # pages that processes share are counted in each
+                    used = sum(member.memory_info().rss for member in family) / 2**20
+            except (psutil.Error, OSError):
                 continue
             self.peak = max(self.peak, round(used))
             if used > LIMIT_MB:
@@ -127,17 +135,16 @@ def check(chapter):
             ["taskset", "-c", str(cpu), *command], cwd=copy, env=environ, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
-        watch = Watch(process)
+        watch = Watch(process, group)
         output, _ = process.communicate()
         watch.stop()
-    peak = group.read_peak() if group.path else watch.peak
     if group.path:
         group.remove()
     cost = [line.split()[1] for line in output.splitlines() if line.startswith("COST ")]
     if process.returncode or not cost:
-        raise RuntimeError(f"{chapter} does not run in a pod (peak {peak} MB of {LIMIT_MB}):\n{output[-3000:]}")
+        raise RuntimeError(f"{chapter} does not run in a pod (peak {watch.peak} MB of {LIMIT_MB}):\n{output[-3000:]}")
     return {
-        "chapter": chapter, "cpu_seconds": int(cost[0]), "megabytes": watch.peak, "megabytes_with_cache": peak,
+        "chapter": chapter, "cpu_seconds": int(cost[0]), "megabytes": watch.peak,
         "limit": "control group" if group.path else "watched", "network": "off" if offline else "on",
     }  # fmt: skip
 
@@ -146,7 +153,7 @@ def main(names):
     chapters = [path.stem for path in find_chapters()]
     if unknown := [name for name in names if name not in chapters]:
         sys.exit(f"there is no chapter {', '.join(unknown)}; there are: {', '.join(chapters)}")
-    rows, failed = [], []
+    failed = []
     for chapter in names or chapters:
         try:
             row = check(chapter)
@@ -154,7 +161,7 @@ def main(names):
             failed.append(chapter)
             print(error, flush=True)
             continue
-        rows.append(row)
+        write_row(row, chapters)
         within = row["cpu_seconds"] <= AIM_SECONDS and row["megabytes"] <= AIM_MB
         print(f"{chapter}: {row['cpu_seconds']} CPU-s, {row['megabytes']} MB{'' if within else ', ABOVE OUR LIMITS'} "
               f"({row['limit']}, network {row['network']})", flush=True)  # fmt: skip
@@ -162,15 +169,23 @@ def main(names):
             failed.append(chapter)
     if failed:
         sys.exit(f"not as a pod allows: {', '.join(failed)}")
-    if not names:
+
+
+def write_row(row, chapters):
+    """Put a chapter's row into ``book/data/binder_cost.json`` in place of an older one; all or nothing."""
+    path = DATA / "binder_cost.json"
+    with FileLock(Path(tempfile.gettempdir(), "bnn-binder-check.lock")):
+        rows = json.loads(path.read_text())["rows"] if path.exists() else []
+        rows = [old for old in rows if old["chapter"] in chapters and old["chapter"] != row["chapter"]] + [row]
+        rows.sort(key=lambda row: chapters.index(row["chapter"]))
         table = {
             "study": "binder_cost", "measured": True, "commit": find_commit(), "machine": machine(),
             "python": sys.version.split()[0], "versions": {package: version(package) for package in PACKAGES},
             "digest": digest_rows(rows), "rows": rows,
         }  # fmt: skip
-        part = DATA / "binder_cost.part"
+        part = path.with_suffix(".part")
         part.write_text(json.dumps(table, indent=1) + "\n")
-        os.replace(part, DATA / "binder_cost.json")
+        os.replace(part, path)
 
 
 if __name__ == "__main__":
