@@ -216,8 +216,10 @@ def test_the_keyboard_reaches_the_search_and_finds(address, chromium):
     with open_page(chromium, address + "book/index.html") as (page, log):
         for _ in range(12):
             page.keyboard.press("Tab")
-            if page.evaluate("document.activeElement.matches('input[type=search]')"):
+            if page.evaluate("document.activeElement.matches('button.search-button-field')"):
                 break
+        page.keyboard.press("Enter")
+        page.wait_for_function("document.activeElement.matches('input[type=search]')", timeout=5_000)
         page.keyboard.type("posterior")
         page.keyboard.press("Enter")
         page.wait_for_selector("#search-results ul.search li", timeout=10_000)

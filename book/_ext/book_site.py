@@ -45,6 +45,12 @@ def drop_thebe(app, pagename, templatename, context, doctree):
     context["script_files"] = [script for script in context["script_files"] if "thebe" not in describe_script(script)]
 
 
+def drop_mathjax(app, pagename, templatename, context, doctree):
+    """Take MathJax off a page without mathematics: Sphinx leaves it on the front page."""
+    if 'class="math' not in context.get("body", "") and "math notranslate" not in context.get("body", ""):
+        context["script_files"] = [s for s in context["script_files"] if "mathjax" not in describe_script(s)]
+
+
 def describe_script(script):
     """Return what a script loads or says, in lower case."""
     return f"{getattr(script, 'filename', script)} {getattr(script, 'attributes', {}).get('body')}".lower()
@@ -72,7 +78,8 @@ def add_size(folder, match):
     """The tag of a picture, with the size that its file states."""
     header = (folder / match[1]).read_bytes()[:24]
     width, height = (int.from_bytes(header[start : start + 4]) for start in (16, 20))  # of a PNG
-    return match[0].replace("<img ", f'<img width="{width}" height="{height}" ', 1)
+    lazy = "" if "loading=" in match[0] else 'loading="lazy" '  # a picture far below is fetched when it is near
+    return match[0].replace("<img ", f'<img width="{width}" height="{height}" {lazy}', 1)
 
 
 def copy_mathjax(app, exception):
@@ -106,6 +113,7 @@ def setup(app):
     app.connect("config-inited", derive_addresses, priority=100)
     app.connect("doctree-read", fold_solutions)
     app.connect("html-page-context", drop_thebe, priority=900)
+    app.connect("html-page-context", drop_mathjax, priority=900)
     app.connect("html-page-context", mend_markup)
     app.connect("build-finished", copy_mathjax)
     app.connect("build-finished", size_pictures)
