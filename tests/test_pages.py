@@ -11,7 +11,7 @@ from binder_check import AIM_MB, AIM_SECONDS, LIMIT_MB, check, has_namespaces, m
 from bnn.claims import MIME
 from browser import open_page
 from studies._tasks import digest_rows
-from test_site import DOCUMENTS, HTML, NOTEBOOKS, PAGES, ROOT, address, chromium, every_page, parse, site
+from test_site import DOCUMENTS, NOTEBOOKS, PAGES, ROOT, address, chromium, every_page, parse, site
 
 __all__ = ["address", "chromium", "site"]  # fixtures of the site's tests
 BOOK = ROOT / "book"
@@ -247,7 +247,3 @@ def test_a_chapter_that_takes_more_memory_than_a_pod_has_fails(pod):
 def test_an_unknown_chapter_is_refused_by_name():
     with pytest.raises(SystemExit, match=r"there is no chapter moon; there are: .*moons"):
         main(["moon"])
-
-
-def test_the_site_has_been_built(site):
-    assert site == HTML

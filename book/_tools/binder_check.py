@@ -55,7 +55,8 @@ class MemoryGroup:
             path = root / f"bnn-{os.getpid()}-{time.monotonic_ns()}"
             try:
                 path.mkdir()
-                (path / limit).write_text(str(LIMIT_MB * 2**20))
+                with open(path / limit, "r+") as file:  # a folder that is no group has no such file
+                    file.write(str(LIMIT_MB * 2**20))
             except OSError:
                 if path.exists():
                     path.rmdir()

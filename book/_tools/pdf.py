@@ -10,12 +10,11 @@ from pypdf import PdfWriter
 
 ROOT = Path(__file__).resolve().parents[2]
 HTML = ROOT / "_build" / "html"
-PREPARE = """(base) => {
+PREPARE = """() => {
+  const published = document.querySelector("link[rel=canonical]").href;
   document.querySelectorAll("img[loading=lazy]").forEach((image) => { image.loading = "eager"; });
   document.querySelectorAll("a[href]").forEach((link) => {  // a printed link leads to the site, not to this server
-    const url = new URL(link.href);
-    const here = url.pathname === location.pathname && url.hash;
-    if (url.origin === location.origin && !here) link.href = base + url.pathname.slice(1) + url.hash;
+    if (!link.getAttribute("href").startsWith("#")) link.href = new URL(link.getAttribute("href"), published).href;
   });
   return Promise.all([...document.images].map((image) => image.decode().catch(() => null)));
 }"""
@@ -30,13 +29,6 @@ def list_pages():
     return [(caption, str(Path(file).with_suffix(".html"))) for caption, file in pages]
 
 
-def find_base():
-    """The public address of the site, from the one setting that names the repository."""
-    url = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf8"))["repository"]["url"]
-    owner, name = url.rstrip("/").split("/")[-2:]
-    return f"https://{owner}.github.io/{name}/"
-
-
 def main():
     if not (HTML / ".built").exists():
         sys.exit("there is no site to print; `make site` builds it")
@@ -47,7 +39,7 @@ def main():
         for caption, name in list_pages():
             with open_page(chromium, address + name) as (page, _):
                 unfold(page)
-                page.evaluate(PREPARE, find_base())
+                page.evaluate(PREPARE)
                 title = page.title().split(" — ")[0]
                 printed = page.pdf(format="A4", print_background=True, margin=dict.fromkeys(("top", "bottom"), "15mm"))
             first = len(writer.pages)

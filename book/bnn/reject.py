@@ -5,6 +5,7 @@ A doubt is a number for each image, larger where the classifier is less sure, an
 
 import numpy as np
 from scipy.optimize import minimize_scalar
+from scipy.special import softmax
 from sklearn.metrics import roc_auc_score
 
 from bnn.data import check_seed
@@ -149,9 +150,7 @@ def warm(p, temperature):
     """Class probabilities (…, class) at another temperature: above 1 less sure, below 1 surer, the order unchanged."""
     if not temperature > 0:
         raise ValueError(f"temperature={temperature}; wanted: above 0")
-    logit = np.log(np.maximum(p, TINY)) / temperature
-    weight = np.exp(logit - logit.max(axis=-1, keepdims=True))
-    return weight / weight.sum(axis=-1, keepdims=True)
+    return softmax(np.log(np.maximum(p, TINY)) / temperature, axis=-1)
 
 
 def fit_temperature(p, y):
