@@ -153,7 +153,10 @@ def describe_size(n, found):
     """Alternative text of one picture of `draw_new_category`."""
     right = " and ".join(f"{value:.0f} percent with {name}" for name, value in found.items())
     if n == 0:
-        return "Two class probability surfaces of a new category before any point: nearly the same value everywhere."
+        return (
+            "Two class probability surfaces of a new category before any point. N(0, 1) has no opinion anywhere; "
+            "what eighteen share is pale, with an S-shaped boundary."
+        )
     points = "one point" if n == 1 else f"{n} points"
     return f"Two class probability surfaces of a new category with {points}. Of 500 test points {right} are right."
 
