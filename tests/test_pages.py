@@ -247,3 +247,9 @@ def test_a_chapter_that_takes_more_memory_than_a_pod_has_fails(pod):
 def test_an_unknown_chapter_is_refused_by_name():
     with pytest.raises(SystemExit, match=r"there is no chapter moon; there are: .*moons"):
         main(["moon"])
+
+
+def test_the_index_leads_to_the_chapters_that_use_a_word(site):
+    links = {link["href"] for link in parse(site, "genindex.html").select("a")}
+    assert {"book/glossary.html#term-ESS", "book/engines.html#index-ess", "book/moons.html#index-lpd"} <= links
+    assert parse(site, "book/engines.html").select_one("p#index-ess, p span#index-ess") is not None

@@ -168,6 +168,11 @@ def test_rows_to_predict_need_no_label(frame):
     assert rows.count()[1] is None
 
 
+def test_lists_of_columns_are_lists(frame):
+    for wrong in ({"features": None}, {"features": 3}, {"ids": None}):
+        refuses(frame, "wanted: a list of column names", **wrong)
+
+
 # --- what is refused, in which words -------------------------------------------------------------------------
 
 
@@ -175,12 +180,14 @@ def test_a_missing_column_is_named_with_those_that_are_there_and_the_nearest(fra
     message = "the table has no column 'incom'; there are 'town', 'age', 'income', 'moved' and 'name'. Did you mean"
     refuses(frame, f"{message} 'income'?", features=["age", "incom"])
     refuses(frame, "no column 'Town'", group="Town")
-    refuses(frame, "no column 'xyz' and 'zyx'; there are", features=["xyz", "zyx"])
+    refuses(frame, "no columns 'xyz' and 'zyx'; there are", features=["xyz", "zyx"])
 
 
 def test_a_file_with_another_separator_is_recognised(write):
     path = write("town;age;income;moved\nUlm;30;1;0\n")
     refuses(path, "Are the columns separated by ';'? Then pass sep=';'")
+    path = write("town;age;income;moved\nUlm;30;1,5;0\n")  # one comma in the second line, none in the first
+    refuses(path, "pass sep=';', and decimal=',' where the comma is the decimal point")
 
 
 def test_a_file_that_is_not_there_is_named_with_the_nearest(write):
@@ -479,6 +486,14 @@ def test_predictions_are_written_and_can_be_read_again(rows, draws, tmp_path):
     table.write_predictions(path, rows, draws / 2)
     assert pd.read_csv(path)["probability"].max() <= 0.5
     assert [p.name for p in tmp_path.iterdir()] == ["predictions.csv"]
+
+
+def test_carried_columns_keep_all_their_digits(frame, tmp_path):
+    frame["latitude"] = 59.91273456 + np.arange(62)
+    rows = table.read_table(frame, **(GOOD | {"ids": ["latitude"]}))
+    path = tmp_path / "predictions.csv"
+    table.write_predictions(path, rows, table.predict_rows(make_posterior(), table.split_rows(rows, seed=0), rows))
+    np.testing.assert_allclose(pd.read_csv(path)["latitude"], frame["latitude"], rtol=1e-14)
 
 
 def test_a_failed_write_leaves_what_was_there(rows, draws, tmp_path, monkeypatch):

@@ -11,6 +11,8 @@ import yaml
 from bnn.claims import MIME
 from docutils import nodes
 from docutils.parsers.rst import directives
+from sphinx import addnodes
+from sphinx.transforms import SphinxTransform
 from sphinx.util.docutils import SphinxDirective
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -171,6 +173,37 @@ class Frames(SphinxDirective):
         return [nodes.raw("", start_of_figure, format="html"), caption, end]
 
 
+def list_terms():
+    """The words that the glossary explains."""
+    block = re.search(r"```\{glossary\}\n(.*?)```", (BOOK / "glossary.md").read_text(encoding="utf8"), flags=re.DOTALL)
+    return re.findall(r"^(\S.*)$", block.group(1), flags=re.MULTILINE)
+
+
+class IndexEntries(SphinxTransform):
+    """Enter each word of the glossary into the index, below it each chapter that uses it, at the first such paragraph.
+
+    Runs before Sphinx gathers the entries (priority 850). The glossary enters the words themselves.
+    """
+
+    default_priority = 800
+
+    def apply(self, **kwargs):
+        if not (ROOT / f"{self.env.docname}.ipynb").exists():
+            return
+        self.env.note_dependency(str(BOOK / "glossary.md"))
+        chapter = self.document.next_node(nodes.title).astext()
+        paragraphs = [(p, p.astext()) for p in self.document.findall(nodes.paragraph)]
+        for term in list_terms():
+            case = 0 if term[1:2].isupper() else re.IGNORECASE  # "ESS" is not the end of "less"
+            said = re.compile(rf"\b{re.escape(term)}s?\b", flags=case)
+            place = next((paragraph for paragraph, text in paragraphs if said.search(text)), None)
+            if place is not None:
+                target = f"index-{nodes.make_id(term)}"
+                place["ids"].append(target)
+                entry = ("single", f"{term}; {chapter}", target, "", None)
+                place.parent.insert(place.parent.index(place), addnodes.index(entries=[entry]))
+
+
 class Colophon(RawTable):
     """Versions of what the book is made with, from the lock and the notebooks."""
 
@@ -211,5 +244,6 @@ def setup(app):
     app.add_directive("claims-register", ClaimsRegister)
     app.add_directive("frames", Frames)
     app.add_directive("colophon", Colophon)
+    app.add_transform(IndexEntries)
     app.connect("html-page-context", mark_claims)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -190,7 +190,7 @@ def read_table(source, *, group, features, label, classes=None, ids=(), sep=",",
 def _check_columns(group, features, label, ids):
     """Raise what `read_table` documents about its arguments; else return the names of all columns."""
     for name, value in {"features": features, "ids": ids}.items():
-        if isinstance(value, str) or not all(isinstance(column, str) for column in value):
+        if not isinstance(value, list | tuple) or not all(isinstance(column, str) for column in value):
             raise ValueError(f"{name}={value!r}; wanted: a list of column names, such as ['age', 'income']")
     if len(features) == 0:
         raise ValueError("features is empty; wanted: at least one column of numbers")
@@ -245,8 +245,10 @@ def _read_csv(path, sep):
         ) from None
     except pd.errors.ParserError as error:
         reason = str(error).removeprefix("Error tokenizing data. C error: ").strip()
+        with open(path, encoding="utf-8-sig") as file:
+            guess = _guess_separator(file.readline(), sep)
         raise ValueError(
-            f"{path.name} is no table: {reason}; wanted: as many fields in each line as in the first"
+            f"{path.name} is no table: {reason}; wanted: as many fields in each line as in the first{guess}"
         ) from None
     except UnicodeDecodeError:
         raise ValueError(f"{path.name} is not text in UTF-8; wanted: a CSV file, saved as 'CSV UTF-8'") from None
@@ -265,10 +267,20 @@ def _find_columns(frame, columns, name, sep):
     missing = [column for column in columns if column not in there]
     if not missing:
         return
-    guess = _guess(missing[0], there)
-    if len(there) == 1 and (other := next((s for s in ";\t|," if s != sep and s in there[0]), None)):
-        guess = f". Are the columns separated by {other!r}? Then pass sep={other!r}"
-    raise ValueError(f"{name or 'the table'} has no column {_list(missing)}; there are {_list(there, 20)}{guess}")
+    guess = "".join(_guess(column, there) for column in missing)
+    if len(there) == 1:
+        guess = _guess_separator(there[0], sep) or guess
+    noun = "column" if len(missing) == 1 else "columns"
+    raise ValueError(f"{name or 'the table'} has no {noun} {_list(missing)}; there are {_list(there, 20)}{guess}")
+
+
+def _guess_separator(line, sep):
+    """The end of a message about a first line without `sep`: what may separate instead, or "" where nothing does."""
+    other = next((mark for mark in ";\t|," if mark != sep and mark in line and sep not in line), None)
+    if other is None:
+        return ""
+    comma = ", and decimal=',' where the comma is the decimal point" if other == ";" else ""
+    return f". Are the columns separated by {other!r}? Then pass sep={other!r}{comma}"
 
 
 def _to_numbers(column, decimal="."):
@@ -529,7 +541,8 @@ def write_predictions(path, rows, draws, *, interval=0.9):
     handle, part = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            frame.to_csv(file, index=False, float_format="%.6g")
+            rounded = frame.assign(**{name: frame[name].map("{:.6g}".format) for name in FIGURES})
+            rounded.to_csv(file, index=False)  # carried columns as they came: an id such as 20230517.0 has eight digits
             file.flush()
             os.fsync(file.fileno())
         os.chmod(part, 0o644)
