@@ -204,6 +204,35 @@ class IndexEntries(SphinxTransform):
                 place.parent.insert(place.parent.index(place), addnodes.index(entries=[entry]))
 
 
+TOPICS = ("data", "model", "prior", "inference", "diagnosis", "prediction", "scoring", "computing")
+EXERCISE = re.compile(
+    r"^:::+\{exercise\} (?P<title>[^\n]+)\n:label: (?P<label>\S+)\n(?P<text>.*?)"
+    r"^Level (?P<level>[123]) of 3 · Topic: (?P<topic>\w+)$",
+    flags=re.DOTALL | re.MULTILINE,
+)
+
+
+class ExerciseList(RawTable):
+    """All exercises by topic, from easy to open-ended, each linked to its place."""
+
+    def run(self):
+        names = [name for _, names in list_chapters() for name in names]
+        paths = [BOOK / f"{name}.md" for name in names]
+        found = [
+            (exercise, name)
+            for name, path in zip(names, paths, strict=True)
+            for exercise in EXERCISE.finditer(path.read_text(encoding="utf8"))
+        ]
+        rows = []
+        for topic in TOPICS:
+            rows.append([topic])
+            for exercise, name in sorted(found, key=lambda item: item[0]["level"]):
+                if exercise["topic"] == topic:
+                    link = f'<a href="../{name}.html#{exercise["label"]}">{html.escape(exercise["title"])}</a>'
+                    rows.append([link, html.escape(read_title(name)), f"{exercise['level']} of 3"])
+        return [self.show(f"The {len(found)} exercises, by topic", ["Exercise", "Chapter", "Level"], rows, *paths)]
+
+
 class Colophon(RawTable):
     """Versions of what the book is made with, from the lock and the notebooks."""
 
@@ -227,23 +256,55 @@ class Colophon(RawTable):
 
 
 def link_out(name, rawtext, text, lineno, inliner, options=None, content=None):
-    """Roles {site} and {repository}: ``text <path>`` as a link below the site's or the repository's address."""
-    config = inliner.document.settings.env.config
-    repository = config.html_theme_options["repository_url"].rstrip("/")
-    base = config.html_baseurl if name == "site" else f"{repository}/"
+    """Roles {site}, {repository} and {slides}: ``text <path>`` as a link below that address, or folder of this site."""
+    env = inliner.document.settings.env
+    repository = env.config.html_theme_options["repository_url"].rstrip("/")
+    up = "../" * env.docname.count("/")
+    base = {"site": env.config.html_baseurl, "repository": f"{repository}/", "slides": f"{up}slides/"}[name]
     words, _, path = text.partition("<")
     address = (base + path.rstrip(">").strip()).rstrip("/")
     return [nodes.reference(rawtext, words.strip() or address, refuri=address)], []
 
 
+def cite_claim(name, rawtext, text, lineno, inliner, options=None, content=None):
+    """Role {claim}: ``chapter:id`` as the value of that claim, its error included, linked to the chapter's row."""
+    config = inliner.document.settings.env.config
+    claims = {f"{claim['chapter']}:{claim['id']}": claim for claim in json.loads((BOOK / "claims.json").read_text())}
+    inliner.document.settings.env.note_dependency(str(BOOK / "claims.json"))
+    if text not in claims:
+        chapter = text.partition(":")[0]
+        known = ", ".join(sorted(key for key in claims if key.startswith(f"{chapter}:"))) or "none of this chapter"
+        return [], [inliner.reporter.error(f"no claim {text!r} in book/claims.json; known: {known}", line=lineno)]
+    chapter, _, claim = text.partition(":")
+    up = "../" * inliner.document.settings.env.docname.count("/")
+    address = f"{config.claims_base or f'{up}book/'}{chapter}.html#{name_claim(claim)}"
+    return [nodes.reference(rawtext, claims[text]["value"], refuri=address)], []
+
+
+def state_cost(name, rawtext, text, lineno, inliner, options=None, content=None):
+    """Role {cost}: a chapter's CPU-seconds and memory on one core, warm, as the study `run_cost` measured them."""
+    path = BOOK / "data" / "run_cost.json"
+    inliner.document.settings.env.note_dependency(str(path))
+    rows = {row["chapter"]: row for row in json.loads(path.read_text())["rows"]}
+    if text not in rows:
+        message = f"no chapter {text!r} in {path.name}; known: {', '.join(rows)}"
+        return [], [inliner.reporter.error(message, line=lineno)]
+    return [nodes.Text(f"{rows[text]['cpu_seconds']} CPU-s, {rows[text]['megabytes']:,} MB")], []
+
+
 def setup(app):
     """Add the directives and roles."""
+    app.add_config_value("claims_base", "", "env")  # where slides, a site of their own, find the chapters
+    app.add_role("claim", cite_claim)
+    app.add_role("cost", state_cost)
     app.add_role("site", link_out)
     app.add_role("repository", link_out)
+    app.add_role("slides", link_out)
     app.add_directive("chapter-map", ChapterMap)
     app.add_directive("claims-register", ClaimsRegister)
     app.add_directive("frames", Frames)
     app.add_directive("colophon", Colophon)
+    app.add_directive("exercise-list", ExerciseList)
     app.add_transform(IndexEntries)
     app.connect("html-page-context", mark_claims)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

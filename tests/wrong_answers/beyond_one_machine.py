@@ -1,0 +1,65 @@
+"""Typical wrong answers to the exercises of chapter beyond_one_machine: each must be refused by its check."""
+
+import numpy as np
+from bnn import report
+
+A, B = "a" * 64, "b" * 64
+rng = np.random.default_rng(1)
+CASES = [(16, "as they come"), (16, "longest first"), (100, "as they come"), (100, "longest first")]
+
+
+def job(*percent):
+    """Ratios of twenty jobs for each case, this many percent above perfect sharing."""
+    return {case: 1 + p / 100 * rng.uniform(0.9, 1.1, size=20) for case, p in zip(CASES, percent, strict=True)}
+
+
+def batch(divide):
+    """An answer to the second exercise, from a function of the seconds of an empty task and those of a fit."""
+    rows = report.read_data("scaling")["rows"]
+    row = next(row for row in rows if (row["workers"], row["compile_cache"]) == (1, "warm"))
+    fits = {"2 ms": 0.002, "as here": np.mean(row["wall_seconds"]) / row["categories"]}
+    return {name: divide(np.mean(row["empty_ms"]) / 1000, seconds) for name, seconds in fits.items()}
+
+
+WRONG = {
+    "check_orders": [
+        lambda: None,
+        lambda: [A, B],
+        # the seed still belongs to the category
+        lambda: {(0, 1): {0: A, 1: B}, (1, 0): {0: A, 1: B}},
+        # one seed for both tasks, so that the order changes nothing
+        lambda: {(0, 1): {0: A, 1: "c" * 64}, (1, 0): {0: "d" * 64, 1: "c" * 64}},
+        # probabilities in place of the digest
+        lambda: {(0, 1): {0: np.ones(3), 1: np.ones(3)}, (1, 0): {0: np.ones(3), 1: np.ones(3)}},
+        # the same category twice
+        lambda: {(0, 1): {0: A, 1: A}, (1, 0): {0: B, 1: B}},
+    ],
+    "check_batches": [
+        lambda: None,
+        lambda: 170,
+        # milliseconds taken for seconds
+        lambda: batch(lambda empty, fit: int(np.ceil(1000 * empty / (0.01 * fit)))),
+        # 1 % forgotten
+        lambda: batch(lambda empty, fit: int(np.ceil(empty / fit))),
+        # not rounded
+        lambda: batch(lambda empty, fit: empty / (0.01 * fit)),
+        # rounded down
+        lambda: batch(lambda empty, fit: int(empty / (0.01 * fit))),
+        # one too many
+        lambda: batch(lambda empty, fit: int(np.ceil(empty / (0.01 * fit))) + 1),
+    ],
+    "check_job": [
+        lambda: None,
+        lambda: np.ones((4, 50)),
+        # one number for each case, without an error
+        lambda: dict.fromkeys(CASES, 1.02),
+        # one job, fifty times
+        lambda: {case: np.full(50, 1.02) for case in CASES},
+        # divided by what the work takes on average, not by this job's own
+        lambda: {case: 1 + 0.05 * rng.normal(size=50) for case in CASES},
+        # workers exchanged
+        lambda: job(23, 2, 2, 0.2),
+        # shortest first
+        lambda: job(2, 6, 23, 30),
+    ],
+}

@@ -1,0 +1,42 @@
+"""Typical wrong answers to the exercises of book/group_sd.md, which their checks refuse."""
+
+import numpy as np
+
+
+def borrow(hidden, readout):
+    """Accuracies of 18 categories around two means."""
+    spread = np.linspace(-5, 5, 18)
+    return {"w1 and w2": hidden + spread, "w3": readout + spread}
+
+
+def make_banks(random, learned, n=20):
+    spread = np.linspace(-1, 1, n)
+    return {"drawn from the prior": list(random + spread), "group network": list(learned + spread)}
+
+
+WRONG = {
+    "check_order": [
+        lambda: None,
+        lambda: 0.648,  # no error
+        lambda: (1.0, 0.0),  # posterior means compared
+        lambda: (0.352, 0.013),  # the other way round
+        lambda: (0.648, 0.0082),  # as if draws were independent
+        lambda: (0.648, 0.48),  # sd of one draw
+    ],
+    "check_borrowed": [
+        lambda: None,
+        lambda: {"w1 and w2": 88.6, "w3": 40.8},  # means over categories
+        lambda: borrow(83.8, 85.2),  # of the next draw: axis 0
+        lambda: borrow(51.2, 44.8),  # of the next unit: axis 2
+        lambda: borrow(40.6, 40.8),  # the read-out borrowed both times
+        lambda: {"w1 and w2": np.full(18, 0.886), "w3": np.full(18, 0.408)},  # shares
+    ],
+    "check_banks": [
+        lambda: None,
+        lambda: {"drawn from the prior": 84.9, "group network": 88.3},  # one bank each
+        lambda: make_banks(0.849, 0.883),  # shares
+        lambda: make_banks(88.3, 84.9),  # swapped
+        lambda: make_banks(50.1, 52.3),  # the group's read-out for every category
+        lambda: make_banks(84.9, 88.3, n=2),
+    ],
+}

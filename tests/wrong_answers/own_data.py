@@ -1,0 +1,68 @@
+"""Typical wrong answers to the exercises of chapter own_data: each must be refused by its check."""
+
+from types import SimpleNamespace
+
+import numpy as np
+
+rng = np.random.default_rng(1)
+UNLABELLED = SimpleNamespace(labels=None)
+VERDICT = SimpleNamespace(converged=True)
+GAINS = {
+    "one line for all": (0.0651, 0.0054),
+    "one line, groups as columns": (-0.0183, 0.0029),
+    "a line for each group": (0.0053, 0.0023),
+}
+LABELS = np.zeros(5916)
+
+
+def draw(*spreads, mean=0.3):
+    """Probabilities of one row for each spread: (chain, draw, row)."""
+    return np.clip(mean + rng.normal(size=(4, 100, len(spreads))) * spreads, 0.01, 0.99)
+
+
+def lose(own=(-0.037, -0.018, -0.012, -0.007, -0.004), spread=1e-3):
+    """Gains of two lines over the third for five limits and five seeds."""
+    limits = (50, 100, 200, 400, None)
+    return {k: np.array([-0.003, mean]) + spread * rng.normal(size=(5, 2)) for k, mean in zip(limits, own, strict=True)}
+
+
+WRONG = {
+    "check_unlabelled": [
+        lambda: None,
+        lambda: draw(0.1, 0.1, 0.2),
+        # means over draws
+        lambda: (UNLABELLED, np.array([0.35, 0.42, 0.2])),
+        # labels made up so that the table can be read
+        lambda: (SimpleNamespace(labels=np.zeros(3)), draw(0.1, 0.1, 0.2)),
+        # rows scaled by themselves, so that 70 is not far out
+        lambda: (UNLABELLED, draw(0.1, 0.12, 0.05)),
+        # three students
+        lambda: (UNLABELLED, np.repeat(draw(0.1), 3, axis=2)),
+        # logits
+        lambda: (UNLABELLED, 3 * rng.normal(size=(4, 100, 3))),
+    ],
+    "check_sizes": [
+        lambda: None,
+        lambda: np.zeros((5, 2)),
+        # one split for all seeds
+        lambda: lose(spread=0),
+        # columns minus the others
+        lambda: lose(own=(0.037, 0.018, 0.012, 0.007, 0.004)),
+        # max_train not passed on
+        lambda: {most: lose()[100] for most in (50, 100, 200, 400, None)},
+        # means over splits
+        lambda: {most: gains.mean(axis=0) for most, gains in lose().items()},
+    ],
+    "check_other_group": [
+        lambda: None,
+        lambda: GAINS,
+        # no verdict
+        lambda: {"verdict": None, "gains": GAINS, "labels": LABELS},
+        # gains without errors
+        lambda: {"verdict": VERDICT, "gains": {name: gain for name, (gain, _) in GAINS.items()}, "labels": LABELS},
+        # line minus network
+        lambda: {"verdict": VERDICT, "gains": {k: (-g, e) for k, (g, e) in GAINS.items()}, "labels": LABELS},
+        # judged on the training rows
+        lambda: {"verdict": VERDICT, "gains": GAINS, "labels": np.zeros(450)},
+    ],
+}
