@@ -1,0 +1,91 @@
+"""What the tests of the assignments say: equal up to rounding, or within four errors, or what is wrong instead."""
+
+import numpy as np
+from scipy.stats import f, norm
+
+N_ERRORS = 4
+BY_CHANCE = 2 * norm.sf(N_ERRORS)  # a right answer fails in 1 of 16,000 comparisons
+
+
+def expect_equal(found, wanted, hint):
+    """Pass where `found` has the shape and, up to rounding, the values of `wanted`.
+
+    Parameters
+    ----------
+    found : what a student's function returned, of any type
+    wanted : number or array
+    hint : str, what to look at
+
+    Raises
+    ------
+    AssertionError
+        With the hint, what came and what is wanted.
+    """
+    found, wanted = _to_numbers(found, np.shape(wanted), hint), np.asarray(wanted, dtype=float)
+    off = np.abs(found - wanted)
+    if not (np.isfinite(found).all() and (off <= 1e-6 * np.maximum(1, np.abs(wanted))).all()):
+        at = int(np.argmax(np.where(np.isfinite(off), off, np.inf)))
+        place = f" at index {tuple(int(i) for i in np.unravel_index(at, wanted.shape))}" if wanted.ndim else ""
+        raise AssertionError(f"{hint}. Yours is {found.flat[at]:.6g}{place}; wanted: {wanted.flat[at]:.6g}")
+
+
+def expect_within(found, wanted, error, hint):
+    """Pass where the number `found` is within four errors of `wanted`.
+
+    Parameters
+    ----------
+    found : what a student's function returned
+    wanted : float
+    error : float > 0, the Monte Carlo standard error of found - wanted, with what both drew
+    hint : str, what to look at
+
+    Raises
+    ------
+    AssertionError
+        As `expect_equal`.
+    ValueError
+        For an error that is not above 0: nothing could be within it.
+    """
+    if not error > 0:
+        raise ValueError(f"error={error}; wanted: a standard error above 0")
+    found = float(_to_numbers(found, (), hint))
+    if not abs(found - wanted) <= N_ERRORS * error:
+        near = f"{wanted:.4g} ± {error:.2g}, within {N_ERRORS} errors"
+        raise AssertionError(f"{hint}. Yours is {found:.4g}; wanted: {near}")
+
+
+def expect_error(found, wanted, n_found, n_wanted, hint):
+    """Pass where two standard errors agree, each estimated as the standard deviation of so many independent numbers.
+
+    Judged by an F test of the two variances, at the odds of four errors.
+
+    Parameters
+    ----------
+    found : what a student's function returned
+    wanted : float > 0
+    n_found, n_wanted : int, numbers behind each
+    hint : str, what to look at
+
+    Raises
+    ------
+    AssertionError
+        As `expect_equal`.
+    """
+    found = float(_to_numbers(found, (), hint))
+    ratio = f(n_found - 1, n_wanted - 1)
+    if not (found > 0 and 2 * min(ratio.cdf((found / wanted) ** 2), ratio.sf((found / wanted) ** 2)) > BY_CHANCE):
+        low, high = wanted * np.sqrt(ratio.ppf([BY_CHANCE / 2, 1 - BY_CHANCE / 2]))
+        raise AssertionError(f"{hint}. Your error is {found:.3g}; wanted: {wanted:.3g}, from {low:.3g} to {high:.3g}")
+
+
+def _to_numbers(found, shape, hint):
+    """`found` as a float array of a shape, or the AssertionError that `expect_equal` documents."""
+    if found is None:
+        raise AssertionError(f"{hint}. Yours is None: is there a return?")
+    try:
+        found = np.asarray(found, dtype=float)
+    except (TypeError, ValueError):
+        raise AssertionError(f"{hint}. Yours is {found!r:.80}; wanted: numbers of shape {shape}") from None
+    if found.shape != shape:
+        raise AssertionError(f"{hint}. Yours has shape {found.shape}; wanted: {shape}")
+    return found

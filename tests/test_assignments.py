@@ -1,0 +1,277 @@
+"""Every assignment is graded by nbgrader as in a course: its solution, an empty release and typical wrong answers."""
+
+import ast
+import html
+import json
+import re
+import runpy
+from pathlib import Path
+
+import assignments
+import checks
+import nbformat
+import pytest
+from book_assignments import describe
+from nbclient import NotebookClient
+
+# nbgrader's own way with its database
+pytestmark = pytest.mark.filterwarnings("ignore:Object of type:sqlalchemy.exc.SAWarning")
+NAMES = assignments.list_names()
+WRONG = Path(__file__).parent / "assignments"
+HIDDEN = ("BEGIN SOLUTION", "END SOLUTION", "HIDDEN TESTS", "MARK SCHEME")
+
+
+class Course:
+    """One assignment in a course folder of its own, with its gradebook."""
+
+    def __init__(self, name, folder):
+        self.name, self.folder = name, folder
+        self.source = assignments.read_source(name)
+        self.api = assignments.make_course(folder, [name])
+
+    def grade(self, student, answers):
+        """Submit the release with `answers` (dict of grade_id to source) in place of its stubs, and autograde it.
+
+        Returns
+        -------
+        dict of grade_id to points, for what was graded by itself; list of errors, (name, message)
+        """
+        notebook = nbformat.read(self.folder / "release" / self.name / f"{self.name}.ipynb", as_version=4)
+        for cell in notebook.cells:
+            if cell.id in answers:
+                cell.source = answers[cell.id]
+        folder = self.folder / "submitted" / student / self.name
+        folder.mkdir(parents=True)
+        nbformat.write(notebook, folder / f"{self.name}.ipynb")
+        result = self.api.autograde(self.name, student)
+        assert result["success"], result["log"]
+        graded = nbformat.read(self.folder / "autograded" / student / self.name / f"{self.name}.ipynb", as_version=4)
+        outputs = [output for cell in graded.cells for output in cell.get("outputs", [])]
+        errors = [(output.ename, output.evalue) for output in outputs if output.output_type == "error"]
+        with self.api.gradebook as gradebook:
+            grades = gradebook.find_submission_notebook(self.name, self.name, student).grades
+            return {g.name: g.auto_score for g in grades if g.auto_score is not None}, errors
+
+    def read_feedback(self, student):
+        """The text of the page that the student gets back."""
+        result = self.api.generate_feedback(self.name, student)
+        assert result["success"], result["log"]
+        page = self.folder / "feedback" / student / self.name / f"{self.name}.html"
+        return html.unescape(re.sub("<[^>]+>", "", page.read_text(encoding="utf8")))
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def course(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp(request.param)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BNN_GRADING_DRAWS", "500")
+        patch.setenv("BNN_CACHE", str(folder / "posteriors"))  # one posterior for all submissions
+        yield Course(request.param, folder / "course")
+
+
+def list_solutions(notebook):
+    """The source of every cell that a student writes: dict of grade_id to text."""
+    return {cell.id: cell.source for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("solution")}
+
+
+def list_points(notebook, kind):
+    """Points of the tests ("code") or of the open questions ("markdown"): dict of grade_id to points."""
+    graded = [c for c in notebook.cells if c.metadata.get("nbgrader", {}).get("grade") and c.cell_type == kind]
+    return {cell.id: cell.metadata["nbgrader"]["points"] for cell in graded}
+
+
+def read_wrong(name):
+    return runpy.run_path(str(WRONG / f"{name}.py"))["WRONG"]
+
+
+# --- graded by nbgrader
+
+
+def test_the_solution_gets_every_point_of_the_tests(course):
+    points, errors = course.grade("solution", list_solutions(course.source))
+    assert not errors
+    assert points == list_points(course.source, "code")
+
+
+def test_the_empty_release_gets_nothing_and_says_what_to_do(course):
+    points, errors = course.grade("empty", {})
+    assert sum(points.values()) == 0
+    assert points.keys() == list_points(course.source, "code").keys() | list_points(course.source, "markdown").keys()
+    assert errors[0][0] == "NotImplementedError"
+    assert "put your code in place of this line" in errors[0][1]
+
+
+@pytest.mark.parametrize("k", range(3))
+def test_a_typical_wrong_answer_gets_partial_marks_and_a_helpful_message(course, k):
+    wrong = read_wrong(course.name)[k]
+    solutions = list_solutions(course.source)
+    assert wrong["cells"].keys() <= solutions.keys()
+    points, errors = course.grade(f"wrong-{k}", solutions | wrong["cells"])
+    assert sum(points.values()) == wrong["points"], errors
+    assert 0 < wrong["points"] < sum(list_points(course.source, "code").values())
+    said = [f"{name}: {message}" for name, message in errors if wrong["message"] in message]
+    assert said, errors
+    assert said[0] in course.read_feedback(f"wrong-{k}")
+
+
+# --- the release
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Releases as the sources give them now, in a folder."""
+    folder = tmp_path_factory.mktemp("release")
+    assignments.make_releases(folder)
+    return folder
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_committed_release_is_in_step_with_its_source(name, made):
+    path = Path(name, f"{name}.ipynb")
+    assert (assignments.RELEASE / path).read_bytes() == (made / path).read_bytes(), "run: make assignments"
+
+
+def test_there_is_no_release_without_a_source():
+    assert sorted(path.stem for path in assignments.RELEASE.glob("*/*")) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_release_holds_no_solution_no_hidden_test_and_no_output(name):
+    notebook = nbformat.read(assignments.RELEASE / name / f"{name}.ipynb", as_version=4)
+    text = json.dumps(notebook, ensure_ascii=False)
+    assert not [word for word in HIDDEN if word in text]
+    assert not [cell.id for cell in notebook.cells if cell.get("outputs") or cell.get("execution_count")]
+    source = assignments.read_source(name)
+    kept = {cell.id: cell.source for cell in notebook.cells}
+    for cell in source.cells:
+        for region in re.findall(r"### BEGIN (?:SOLUTION|HIDDEN TESTS)\n(.*?)### END", cell.source, flags=re.DOTALL):
+            assert region.strip() not in kept[cell.id]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_stub_keeps_the_signature_and_the_docstring(name):
+    source, release = (
+        assignments.read_source(name),
+        nbformat.read(assignments.RELEASE / name / f"{name}.ipynb", as_version=4),
+    )
+    stubs = list_solutions(release)
+    for grade_id, text in list_solutions(source).items():
+        if "def " in text:
+            wanted, found = (ast.parse(t).body[-1] for t in (text, stubs[grade_id]))
+            assert (found.name, ast.unparse(found.args)) == (wanted.name, ast.unparse(wanted.args))
+            assert ast.get_docstring(found) == ast.get_docstring(wanted)
+            assert "raise NotImplementedError(" in stubs[grade_id]
+        else:
+            assert stubs[grade_id] == "YOUR ANSWER HERE"
+
+
+# --- the source
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_assignment_has_twenty_points_some_of_them_read_by_a_person(name):
+    source = assignments.read_source(name)
+    tests, questions = (list_points(source, kind) for kind in ("code", "markdown"))
+    assert sum(tests.values()) + sum(questions.values()) == 20
+    assert 4 <= len(tests) <= 9
+    assert 1 <= len(questions) <= 2
+    stated = re.findall(r"\((\d+) points", "\n".join(c.source for c in source.cells if c.cell_type == "markdown"))
+    assert sum(map(int, stated)) == 20  # the headings say what nbgrader counts
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_cells_are_short_and_have_names_of_their_own(name):
+    source = assignments.read_source(name)
+    ids = [cell.metadata["nbgrader"]["grade_id"] for cell in source.cells if "nbgrader" in cell.metadata]
+    assert len(set(ids)) == len(ids)
+    code = [cell for cell in source.cells if cell.cell_type == "code"]
+    assert not [cell.id for cell in code if cell.source.count("\n") + 1 > 25]
+    assert not [cell.id for cell in code if "nbgrader" not in cell.metadata]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_draw_is_seeded(name):
+    assert not checks.find_unseeded(assignments.read_source(name))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_test_asks_for_equal_floats(name):
+    found = [
+        f"{cell.id}: {ast.unparse(node)}"
+        for cell in assignments.read_source(name).cells
+        if cell.metadata.get("nbgrader", {}).get("grade") and cell.cell_type == "code"
+        for node in ast.walk(ast.parse(cell.source))
+        if isinstance(node, ast.Assert) and _compares_floats(node.test)
+    ]
+    assert not found
+
+
+def _compares_floats(test):
+    """Whether an assertion compares with a float literal by == or !=."""
+    return any(
+        isinstance(node, ast.Compare)
+        and any(isinstance(op, ast.Eq | ast.NotEq) for op in node.ops)
+        and any(isinstance(c, ast.Constant) and isinstance(c.value, float) for c in ast.walk(node))
+        for node in ast.walk(test)
+    )
+
+
+def test_other_data_ask_the_same_questions(monkeypatch):
+    monkeypatch.setenv("BNN_GRADING_DRAWS", "300")
+    notebook = assignments.read_source("a3-pooling", data_set=2026)
+    NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
+
+
+def test_the_page_counts_the_points_as_nbgrader_does():
+    for name in NAMES:
+        source = assignments.read_source(name)
+        _, _, tests, questions = describe((assignments.SOURCE / f"{name}.md").read_text(encoding="utf8"))
+        assert tests == sum(list_points(source, "code").values())
+        assert questions == sum(list_points(source, "markdown").values())
+
+
+def test_the_page_has_a_rubric_with_every_level_of_every_open_question():
+    text = (assignments.ASSIGNMENTS.parent / "assignments.md").read_text(encoding="utf8")
+    for name in NAMES:
+        parts = re.findall(rf"^### {name[:2]}, part .*?(?=^##|^\()", text, flags=re.DOTALL | re.MULTILINE)
+        levels = [re.findall(r"^\| (\d) \|", part, flags=re.MULTILINE) for part in parts]
+        wanted = [
+            [str(k) for k in range(n + 1)] for n in list_points(assignments.read_source(name), "markdown").values()
+        ]
+        assert levels == wanted
+
+
+# --- the tool
+
+
+def test_an_unknown_assignment_is_refused_by_name(capsys):
+    assert assignments.main(["a7-magic"]) == 1
+    assert "no assignment 'a7-magic'; wanted: one of a1-moons, a2-samplers" in capsys.readouterr().err
+
+
+def test_a_source_without_a_data_set_is_refused(tmp_path):
+    text = (assignments.SOURCE / "a3-pooling.md").read_text(encoding="utf8")
+    (tmp_path / "a3-pooling.md").write_text(text.replace("DATA_SET = 1 ", "NUMBER = 1 "), encoding="utf8")
+    with pytest.raises(assignments.AssignmentError, match="needs exactly one line `DATA_SET = 1`; it has 0"):
+        assignments.read_source("a3-pooling", source=tmp_path)
+
+
+def test_a_solution_without_an_end_is_refused_with_nbgraders_words(tmp_path):
+    text = (assignments.SOURCE / "a3-pooling.md").read_text(encoding="utf8")
+    (tmp_path / "a3-pooling.md").write_text(text.replace("    ### END SOLUTION\n", "", 1), encoding="utf8")
+    with pytest.raises(assignments.AssignmentError, match="could not release a3-pooling"):
+        assignments.make_course(tmp_path / "course", source=tmp_path)
+
+
+def test_another_data_set_needs_a_course_folder(capsys):
+    with pytest.raises(SystemExit):
+        assignments.main(["--data-set", "3"])
+    assert "--data-set needs --course" in capsys.readouterr().err
+
+
+def test_a_course_folder_takes_other_data_and_keeps_the_lecturers_settings(tmp_path):
+    mine = tmp_path / assignments.CONFIG
+    mine.write_text("c = get_config()\nc.CourseDirectory.course_id = 'mine'\n", encoding="utf8")
+    assert assignments.main(["a3-pooling", "--course", str(tmp_path), "--data-set", "3"]) == 0
+    assert "DATA_SET = 3 " in (tmp_path / "release" / "a3-pooling" / "a3-pooling.ipynb").read_text(encoding="utf8")
+    assert "'mine'" in mine.read_text(encoding="utf8")

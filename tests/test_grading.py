@@ -1,0 +1,76 @@
+"""What a student reads: a right answer passes, a wrong one is told what is wrong, and nothing ends in another error."""
+
+import numpy as np
+import pytest
+from bnn.grading import expect_equal, expect_error, expect_within
+
+
+@pytest.mark.parametrize("found", [[1, 2], (1.0, 2.0), np.array([1, 2 + 1e-9])])
+def test_equal_up_to_rounding_passes(found):
+    expect_equal(found, [1, 2], "Add them")
+
+
+def test_a_wrong_value_is_shown_with_its_place_and_the_hint():
+    with pytest.raises(AssertionError, match=r"^Add them\. Yours is 5 at index \(1,\); wanted: 2$"):
+        expect_equal([1, 5], [1, 2], "Add them")
+
+
+def test_a_small_difference_is_not_rounding():
+    with pytest.raises(AssertionError, match="wanted: 100"):
+        expect_equal(100.001, 100, "Add them")
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (None, "Yours is None: is there a return"),
+        ([1, 2, 3], r"Yours has shape \(3,\); wanted: \(2,\)"),
+        ([[1], [2, 3]], "wanted: numbers of shape"),
+        ("one", "Yours is 'one'; wanted: numbers"),
+        ([1, np.nan], r"Yours is nan at index \(1,\)"),
+        ([np.inf, 2], "Yours is inf at index"),
+    ],
+)
+def test_what_is_no_array_of_numbers_is_told_apart(found, said):
+    with pytest.raises(AssertionError, match=f"^Add them.*{said}"):
+        expect_equal(found, [1, 2], "Add them")
+
+
+def test_four_errors_are_allowed_and_five_are_not():
+    expect_within(1.39, 1, 0.1, "The mean")
+    with pytest.raises(AssertionError, match=r"The mean\. Yours is 1\.5; wanted: 1 ± 0\.1, within 4 errors"):
+        expect_within(1.5, 1, 0.1, "The mean")
+
+
+def test_nan_is_within_nothing():
+    with pytest.raises(AssertionError, match="Yours is nan"):
+        expect_within(np.nan, 1, 0.1, "The mean")
+
+
+def test_an_error_of_nothing_is_the_tests_own_mistake():
+    with pytest.raises(ValueError, match="wanted: a standard error above 0"):
+        expect_within(1, 1, 0, "The mean")
+
+
+def test_right_answers_fail_as_seldom_as_four_errors_say():
+    rng = np.random.default_rng(1)
+    found = rng.normal(size=(2000, 50))
+    for row in found:
+        expect_within(row.mean(), 0, row.std(ddof=1) / np.sqrt(50), "The mean")
+
+
+def test_two_estimates_of_one_error_agree():
+    rng = np.random.default_rng(2)
+    for _ in range(2000):
+        expect_error(rng.normal(size=20).std(ddof=1), rng.normal(size=200).std(ddof=1), 20, 200, "The error")
+
+
+@pytest.mark.parametrize("factor", [1 / np.sqrt(20), np.sqrt(20)])
+def test_an_error_without_its_root_of_n_does_not(factor):
+    with pytest.raises(AssertionError, match=r"The error\. Your error is .*; wanted: 1, from 0\.\d+ to 1\.\d+"):
+        expect_error(factor, 1.0, 20, 200, "The error")
+
+
+def test_an_error_of_zero_is_refused():
+    with pytest.raises(AssertionError, match="Your error is 0"):
+        expect_error(0.0, 1.0, 20, 200, "The error")
