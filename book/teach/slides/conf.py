@@ -1,0 +1,54 @@
+"""The decks' settings, for `make slides`: reveal.js from MyST, with everything it loads beside it."""
+
+import sys
+from pathlib import Path
+
+import yaml
+
+HERE = Path(__file__).resolve().parent
+BOOK = HERE.parents[1]
+sys.path[:0] = [str(BOOK), str(BOOK / "_ext")]
+
+from book_site import copy_mathjax  # noqa: E402, after the path to it
+
+project = "Hierarchical Bayesian Neural Networks with PyMC"
+author = "the hbnn-book authors"
+language = "en"
+extensions = ["myst_parser", "sphinx_revealjs", "book_pages", "book_slides"]
+exclude_patterns = ["parts"]  # slides that several decks include
+templates_path = ["_templates"]
+myst_enable_extensions = ["amsmath", "attrs_block", "attrs_inline", "colon_fence", "dollarmath", "smartquotes"]
+config_of_the_book = yaml.safe_load((BOOK.parent / "_config.yml").read_text(encoding="utf8"))
+html_theme_options = {"repository_url": config_of_the_book["repository"]["url"]}  # for the role {repository}
+claims_base = "../book/"  # the decks lie beside the book's pages, in _build/html/slides
+pygments_style = "a11y-high-contrast-light"
+
+mathjax_path = "mathjax/tex-chtml.js"  # put there by book_site, from the package sphinx-mathjax-offline
+mathjax3_config = {"chtml": {"matchFontHeight": False}}  # a hidden slide has no height to match
+
+html_favicon = str(BOOK / "_static" / "favicon.svg")
+revealjs_html_theme = "revealjs-simple"
+revealjs_static_path = [str(HERE / "_static")]
+revealjs_style_theme = "slides.css"
+revealjs_css_files = ["pygments.css"]
+revealjs_use_section_ids = True
+revealjs_script_plugins = [{"src": "revealjs/plugin/notes/notes.js", "name": "RevealNotes"}]
+revealjs_script_conf = {
+    "width": 1920,  # so that a pixel of the style sheet is a pixel of a 1080p projector
+    "height": 1080,
+    "margin": 0,
+    "display": "flex",
+    "center": False,
+    "hash": True,
+    "transition": "none",
+    "backgroundTransition": "none",
+    "navigationMode": "linear",
+    "slideNumber": "c/t",
+    "pdfMaxPagesPerSlide": 1,
+    "defaultTiming": 60,  # turns the speaker view's clock on; each slide's notes say its own seconds
+}
+
+
+def setup(app):
+    """Put MathJax beside the decks."""
+    app.connect("build-finished", copy_mathjax)

@@ -1,0 +1,308 @@
+"""The decks: what they show is what the chapters hold, and a lecturer can stand before a class with them.
+
+axe-core takes half a second for a slide of a whole deck, so it runs on each deck in print view, where every slide is
+visible at once, and on screen, with its controls, on the first slide, one in the middle and the last.
+"""
+
+import io
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from browser import find_axe_violations, open_page, serve
+from bs4 import BeautifulSoup
+from pypdf import PdfReader
+from test_site import ROOT, chromium, expect_none
+
+sys.path.append(str(ROOT / "book" / "_ext"))  # as Sphinx does for the build
+
+import book_slides
+
+__all__ = ["chromium"]  # a fixture of the site's tests
+SOURCE = ROOT / "book" / "teach" / "slides"
+DECKS = {path.stem: 60 if path.stem.startswith("workshop") else 90 for path in sorted(SOURCE.glob("w*.md"))}
+every_deck = pytest.mark.parametrize("name", DECKS)
+LEAST_TEXT, LEAST_CODE, LEAST_SCALE = 32, 24, 1.5  # pixels at 1080p; and how much larger than in the chapter
+
+
+def build(source, target, *options):
+    """Build decks from scratch, warnings as errors; returns the finished process."""
+    command = [sys.executable, "-m", "sphinx", "-b", "revealjs", "-W", "-n", "-q", "-E", *options, source, target]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The folder of the built decks."""
+    target = tmp_path_factory.mktemp("slides")
+    done = build(SOURCE, target)
+    if done.returncode:
+        pytest.fail("the decks do not build without warnings:\n" + done.stdout[-2000:] + done.stderr[-4000:])
+    return target
+
+
+def read_slides(folder, name):
+    """The slides of a deck: the innermost sections."""
+    page = BeautifulSoup((folder / f"{name}.html").read_text(encoding="utf8"), "html.parser")
+    return page.select(".slides section section")
+
+
+def read_minutes(slide):
+    """The minutes that a slide's notes begin with."""
+    return int(re.fullmatch(r"(\d+) min", slide.select_one("aside.notes p").get_text(strip=True))[1])
+
+
+def list_visible_words(slide):
+    """The words of a slide but for its notes, small print, code, tables and mathematics."""
+    copy = BeautifulSoup(str(slide), "html.parser")
+    for hidden in copy.select("aside, .small, .code, table, .math"):
+        hidden.decompose()
+    return copy.get_text(" ").split()
+
+
+# --- what a deck holds
+
+
+def test_there_is_a_deck_for_each_session():
+    assert list(DECKS) == [*(f"week-{n}" for n in range(1, 7)), *(f"workshop-{n}" for n in range(1, 4))]
+
+
+@every_deck
+def test_a_deck_has_twelve_to_twenty_slides(folder, name):
+    assert 12 <= len(read_slides(folder, name)) <= 20
+
+
+@every_deck
+def test_the_minutes_in_the_notes_fill_the_session(folder, name):
+    assert sum(map(read_minutes, read_slides(folder, name))) == DECKS[name]
+
+
+@every_deck
+def test_the_speaker_views_clock_has_the_minutes_of_the_notes(folder, name):
+    slides = read_slides(folder, name)
+    assert [int(slide["data-timing"]) for slide in slides] == [60 * read_minutes(slide) for slide in slides]
+
+
+@every_deck
+def test_five_to_ten_minutes_are_left_for_questions(folder, name):
+    (questions,) = [slide for slide in read_slides(folder, name) if "your questions" in slide.get_text()]
+    assert 5 <= read_minutes(questions) <= 10
+
+
+@every_deck
+def test_every_slide_has_notes_that_say_something(folder, name):
+    assert min(len(slide.select_one("aside.notes").get_text().split()) for slide in read_slides(folder, name)) >= 15
+
+
+@every_deck
+def test_a_slide_has_a_title_and_at_most_forty_words(folder, name):
+    complaints = []
+    for number, slide in enumerate(read_slides(folder, name), 1):
+        words = list_visible_words(slide)
+        if slide.find(["h1", "h2"]) is None or len(words) > 40:
+            complaints.append(f"slide {number}: {len(words)} words: {' '.join(words)[:80]}")
+    expect_none(complaints)
+
+
+@every_deck
+def test_every_picture_is_a_chapters_own_with_its_alt_text(folder, name):
+    sources = "\n".join(path.read_text(encoding="utf8") for path in SOURCE.rglob("*.md"))
+    of_figure = {figure: chapter for chapter, figure in re.findall(r"\{chapter-figure\} (\w+) (\S+)", sources)}
+    images = [image for slide in read_slides(folder, name) for image in slide.select("img")]
+    assert images
+    for image in images:
+        figure = Path(image["src"]).stem
+        picture, alt = book_slides.find_figure(of_figure[figure], figure)
+        assert (folder / image["src"]).read_bytes() == picture
+        assert image["alt"] == alt
+
+
+@every_deck
+def test_the_last_slide_says_what_comes_next_and_how_to_cite(folder, name):
+    last = read_slides(folder, name)[-1].get_text(" ")
+    assert all(words in last for words in ("Three lines", "Next:", "CC BY 4.0", "MIT", "Cite:"))
+
+
+def test_every_shared_slide_is_shown_in_some_deck():
+    decks = "".join(path.read_text(encoding="utf8") for path in SOURCE.glob("*.md"))
+    included = set(re.findall(r"\{include\} parts/(\S+)", decks))
+    assert included == {path.name for path in (SOURCE / "parts").iterdir()}
+
+
+# --- what cannot be shown is an error that says what can
+
+REFUSED = {
+    "a figure that is not there": ("```{chapter-figure} moons fig-nothing\n```", "fig-moons-tasks"),
+    "a chapter that is not there": ("```{chapter-figure} muons fig-moons-tasks\n```", "flat_advi"),
+    "code that is not there": ("```{chapter-code} moons def nothing\n```", "def arc(y, t):"),
+    "too many lines": ("```{chapter-code} bnn models.flat_bnn\n```", "at most 16"),
+    "a line that is not there": ("```{chapter-code} moons spaced\n:from: nothing\n```", "def spaced(n):"),
+    "a function that is not there": ("```{chapter-code} bnn models.nothing\n```", "hierarchical_bnn"),
+    "a table that is not there": ("```{chapter-table} moons Nothing\n```", "The data sets of this book"),
+    "a column that is not there": ("```{chapter-table} moons Flat moons:\n:columns: nothing\n```", "Accuracy (%)"),
+    "a link to no chapter": ("{chapter}`muons`", "flat_advi"),
+    "notes without minutes": (":::{notes}\nSay.\n:::", "1 argument(s) required"),
+}
+
+
+@pytest.fixture(scope="module")
+def refusals(tmp_path_factory):
+    """What a build of faulty decks says, by deck."""
+    source = tmp_path_factory.mktemp("faulty")
+    settings = f"import sys\nsys.path.insert(0, {str(SOURCE)!r})\nfrom conf import *\ntemplates_path = []\ndel setup\n"
+    (source / "conf.py").write_text(settings, encoding="utf8")
+    for name, (content, _) in {"index": ("", ""), **REFUSED}.items():
+        (source / f"{name}.md").write_text(f"# A deck\n\n{content}\n", encoding="utf8")
+    said = build(source, source / "built", "--keep-going").stderr.splitlines()
+    return {name: [line for line in said if Path(line.partition(".md:")[0]).name == name] for name in REFUSED}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_deck_is_refused_with_what_there_is(refusals, what):
+    (error,) = [line for line in refusals[what] if "ERROR" in line]
+    assert REFUSED[what][1] in error
+
+
+def test_long_lines_of_code_are_refused():
+    with pytest.raises(ValueError, match="a line of 150 letters; wanted: at most 117"):
+        book_slides.fit_code("x" * 150)
+
+
+def test_code_is_as_large_as_its_longest_line_allows():
+    assert book_slides.fit_code("x") == 34
+    assert LEAST_CODE <= book_slides.fit_code("x" * 110) < 34
+
+
+def test_long_tables_are_refused():
+    with pytest.raises(ValueError, match="9 rows of 2 columns; wanted: at most 8 of 6"):
+        book_slides.choose([["a", "b"], *([str(n), ""] for n in range(9))])
+
+
+def test_rows_and_columns_come_in_the_order_asked_for():
+    table = [["", "a", "b"], ["x", "1", "2"], ["y", "3", "4"]]
+    assert book_slides.choose(table, rows=["y", "x"], columns=["b"]) == [["", "b"], ["y", "4"], ["x", "2"]]
+
+
+# --- in a browser
+
+GO = """async (look) => {  // to every slide in turn; what `look` finds there
+  const found = [], slides = Reveal.getSlides();
+  for (const [i, slide] of slides.entries()) {
+    const { h, v } = Reveal.getIndices(slide);
+    Reveal.slide(h, v);
+    await new Promise((done) => requestAnimationFrame(done));
+    for (const what of (0, eval)(look)(slide)) found.push(`slide ${i + 1}: ${what}`);
+  }
+  return found;
+}"""
+OUTSIDE = """(slide) => [slide, ...slide.querySelectorAll(":not(aside, aside *, mjx-assistive-mml *)")].filter((e) => {
+  const box = e.getBoundingClientRect();
+  return box.left < -1 || box.top < -1 || box.right > 1921 || box.bottom > 1045  // the deck's name stands below
+    && e !== slide || e.scrollWidth > e.clientWidth + 1 && e.matches(".code, section");
+}).map((e) => e.outerHTML.slice(0, 100))"""
+SMALL = f"""(slide) => {{
+  const found = [], texts = document.createTreeWalker(slide, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {{
+    const e = texts.currentNode.parentElement, code = e.closest(".code") !== null;
+    if (!texts.currentNode.data.trim() || e.closest("aside, .math, mjx-container")) continue;
+    const size = parseFloat(getComputedStyle(e).fontSize) * Reveal.getScale();
+    if (size < (code || e.matches("code") ? {LEAST_CODE} : {LEAST_TEXT}))
+      found.push(`${{size}} px: ${{texts.currentNode.data}}`);
+  }}
+  return found;
+}}"""
+SHRUNK = f"""(slide) => [...slide.querySelectorAll("figure:not(.pattern) img")].filter((image) =>
+  Math.min(image.clientWidth / image.naturalWidth, image.clientHeight / image.naturalHeight) < {LEAST_SCALE}
+).map((image) => `${{image.src}} at ${{image.clientHeight / image.naturalHeight}} of its size`)"""
+
+
+@pytest.fixture(scope="module")
+def address(folder):
+    """The address at which the decks are served."""
+    with serve(folder) as url:
+        yield url
+
+
+@pytest.fixture(scope="module", params=["index", *DECKS])
+def deck(request, address, chromium):
+    """A deck on a 1080p screen, and the log of its tab."""
+    with open_page(chromium, f"{address}{request.param}.html", width=1920) as (page, log):
+        page.set_viewport_size({"width": 1920, "height": 1080})
+        page.wait_for_function("Reveal.isReady() && Reveal.getScale() === 1")
+        yield page, log
+
+
+def test_a_deck_loads_in_peace_and_from_its_own_host(deck, address):
+    page, log = deck
+    expect_none(page.evaluate(GO, "(slide) => [...slide.querySelectorAll('img')].filter(i => !i.naturalWidth)"))
+    expect_none(log.complaints)
+    expect_none([url for url in log.requests if not url.startswith((address, "data:", "blob:"))])
+
+
+def test_every_slide_fits_the_screen(deck):
+    expect_none(deck[0].evaluate(GO, OUTSIDE))
+
+
+def test_letters_can_be_read_from_the_back_row(deck):
+    expect_none(deck[0].evaluate(GO, SMALL))
+
+
+def test_figures_are_large(deck):
+    expect_none(deck[0].evaluate(GO, SHRUNK))
+
+
+def test_axe_finds_nothing_on_screen(deck):
+    page, _ = deck
+    for share in (0, 0.5, 1):
+        page.evaluate("(share) => Reveal.slide(Math.round(share * (Reveal.getTotalSlides() - 1)))", share)
+        expect_none([text for _, text in find_axe_violations(page)])
+
+
+def test_the_right_arrow_goes_through_all_slides_and_the_left_one_back(deck):
+    page, _ = deck
+    page.evaluate("Reveal.slide(0)")
+    shown = []
+    for _ in range(page.evaluate("Reveal.getTotalSlides()")):
+        shown.append(page.evaluate("Reveal.getSlidePastCount()"))
+        page.keyboard.press("ArrowRight")
+    assert shown == list(range(len(shown)))
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate("Reveal.getSlidePastCount()") == max(len(shown) - 2, 0)
+
+
+def test_the_language_and_the_title_are_said(deck):
+    page, _ = deck
+    assert page.evaluate("document.documentElement.lang") == "en"
+    assert page.title().endswith("— slides — Hierarchical Bayesian Neural Networks with PyMC")
+
+
+@every_deck
+def test_print_view_has_a_page_for_each_slide_and_axe_finds_nothing_on_any(folder, address, chromium, name):
+    with open_page(chromium, f"{address}{name}.html?print-pdf", width=1920) as (page, log):
+        page.wait_for_selector("html.reveal-print .pdf-page")
+        assert page.locator(".pdf-page").count() == len(read_slides(folder, name))
+        expect_none([text for _, text in find_axe_violations(page)])
+        expect_none(log.complaints)
+
+
+def test_a_printed_deck_has_as_many_pages_as_slides(folder, address, chromium):
+    with open_page(chromium, f"{address}workshop-1.html?print-pdf", width=1920) as (page, _):
+        page.wait_for_selector("html.reveal-print .pdf-page")
+        printed = PdfReader(io.BytesIO(page.pdf(prefer_css_page_size=True, print_background=True)))
+    assert len(printed.pages) == len(read_slides(folder, "workshop-1"))
+    assert {tuple(map(float, sheet.mediabox)) for sheet in printed.pages} == {(0, 0, 1440, 810)}  # 1920 x 1080 pixels
+
+
+def test_s_opens_the_speaker_view_with_the_notes_and_asks_no_other_host(folder, address, chromium):
+    with open_page(chromium, f"{address}workshop-1.html", width=1920) as (page, log):
+        page.context.on("request", lambda request: log.requests.append(request.url))
+        page.keyboard.press("ArrowRight")
+        with page.expect_popup() as popup:
+            page.keyboard.press("s")
+        notes = popup.value.locator(".speaker-controls-notes .value")
+        notes.get_by_text("4 min").wait_for(timeout=15_000)
+        said = read_slides(folder, "workshop-1")[1].select_one("aside.notes").get_text(" ").split()
+        assert notes.inner_text().split() == said
+        expect_none([url for url in log.requests if not url.startswith((address, "data:", "blob:", "about:"))])
