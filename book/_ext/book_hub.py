@@ -1,0 +1,139 @@
+"""Parts of the page on a class on one server: links for nbgitpuller, and what a machine carries."""
+
+import html
+import json
+import re
+from pathlib import Path
+from urllib.parse import urlencode
+
+import nbformat
+from book_pages import BOOK, ROOT, RawTable, list_chapters, read_title
+from docutils import nodes
+
+RELEASES = BOOK / "teach" / "assignments" / "release"
+EXAMPLE_HUB = "https://hub.example.org"
+MACHINES = ((4, 16), (8, 32), (16, 64), (32, 128))  # cores, GB
+LIMIT_MB = 2048  # a student's limit in book/teach/hub
+SYSTEM_MB = 2048  # what is left to the hub, its proxy and the system
+
+# Without JavaScript the links lead to the example's address, and the field is not shown.
+ADDRESS_FIELD = f"""
+<p id="hub-address-row" hidden><label for="hub-address">The address of your hub:</label>
+<input id="hub-address" type="url" required pattern="https?://.+" size="32" value="{EXAMPLE_HUB}"></p>
+<script>
+document.getElementById("hub-address-row").hidden = false;
+document.getElementById("hub-address").addEventListener("input", ({{ target }}) => {{
+  if (!target.validity.valid) return;
+  document.querySelectorAll("a[data-git-pull]").forEach((link) => {{
+    link.href = target.value.replace(/\\/+$/, "") + link.dataset.gitPull;
+  }});
+}});
+</script>"""
+
+
+def make_link(hub, repository, branch, path):
+    """The address that brings a student's copy of the book up to date and opens one file of it in JupyterLab.
+
+    Parameters
+    ----------
+    hub : str, the address of a JupyterHub
+    repository : str, what ``git clone`` takes; the copy is named by its last part
+    branch : str
+    path : str or Path, a file below the repository's root
+    """
+    repository = repository.rstrip("/")
+    folder = repository.rpartition("/")[2]
+    query = {"repo": repository, "branch": branch, "urlpath": f"lab/tree/{folder}/{Path(path).as_posix()}"}
+    return f"{hub.rstrip('/')}/hub/user-redirect/git-pull?{urlencode(query)}"
+
+
+def list_targets():
+    """What a link is made for: list of (caption, list of (title, Path of a notebook))."""
+    targets = [
+        (caption, [(read_title(name), BOOK / f"{name}.ipynb") for name in names]) for caption, names in list_chapters()
+    ]
+    assignments = [(read_heading(path), path) for path in sorted(RELEASES.glob("*/*.ipynb"))]
+    return [*targets, ("Assignments", assignments)] if assignments else targets
+
+
+def read_heading(path):
+    """First heading of a notebook."""
+    first = nbformat.read(path, as_version=4).cells[0].source
+    return re.search(r"^# (.+)$", first, flags=re.MULTILINE).group(1)
+
+
+class NbgitpullerLinks(RawTable):
+    """One link for every chapter and assignment, and a field for the hub's address."""
+
+    def run(self):
+        options = self.config.html_theme_options
+        repository, branch = options["repository_url"].rstrip("/"), options.get("repository_branch") or "main"
+        rows = []
+        for caption, targets in list_targets():
+            rows.append([html.escape(caption)])
+            for title, path in targets:
+                link = make_link(EXAMPLE_HUB, repository, branch, path.relative_to(ROOT))
+                below = html.escape(link.removeprefix(EXAMPLE_HUB))
+                anchor = f'<a href="{html.escape(link)}" data-git-pull="{below}">{html.escape(path.name)}</a>'
+                rows.append([html.escape(title), anchor])
+        table = self.show("What opens on your hub", ["Title", "Link to copy"], rows, ROOT / "_config.yml")
+        return [nodes.raw("", ADDRESS_FIELD, format="html"), table]
+
+
+def count_students(gigabytes):
+    """Students whose servers fit into a machine's memory at the same time, each at its limit."""
+    return int((gigabytes * 1024 - SYSTEM_MB) // LIMIT_MB)
+
+
+def wait_minutes(students, cores, cpu_seconds):
+    """Minutes until everybody has an answer where all start the same chapter at the same moment."""
+    return cpu_seconds * max(1, students / cores) / 60
+
+
+def read_costs():
+    """The dearest chapter: (CPU-seconds in a home without caches, CPU-seconds where they are warm, MB)."""
+    cold, warm = (json.loads((BOOK / "data" / f"{name}_cost.json").read_text())["rows"] for name in ("binder", "run"))
+    return (
+        max(row["cpu_seconds"] for row in cold),
+        max(row["cpu_seconds"] for row in warm),
+        max(row["megabytes"] for row in cold),
+    )
+
+
+class HubSizes(RawTable):
+    """How many students a machine carries, from what the chapters were measured to need."""
+
+    def run(self):
+        sources = [BOOK / "data" / f"{name}_cost.json" for name in ("binder", "run")]
+        cold, warm, _ = read_costs()
+        rows = []
+        for cores, gigabytes in MACHINES:
+            students = count_students(gigabytes)
+            waits = [f"{wait_minutes(students, cores, cost):.1f} min" for cost in (cold, warm)]
+            rows.append([f"{cores} cores, {gigabytes} GB", f"{students}", *waits])
+        caption = f"What a machine carries: the dearest chapter ({cold} CPU-s the first time, {warm} CPU-s after it)"
+        columns = ["Machine", "Students", "All at once, first time", "All at once, caches warm"]
+        return [self.show(caption, columns, rows, *sources)]
+
+
+class HubCosts(RawTable):
+    """What a class cost on the machine where `make hub-check MEASURE=1` ran last."""
+
+    def run(self):
+        path = BOOK / "data" / "hub_cost.json"
+        rows = [
+            [html.escape(row["what"]), ", ".join(f"{row[key]:,} {unit}" for key, unit in UNITS.items() if key in row)]
+            for row in json.loads(path.read_text())["rows"]
+        ]
+        return [self.show("Measured by make hub-check", ["What", "Takes"], rows, path)]
+
+
+UNITS = {"cpu_seconds": "CPU-s", "megabytes": "MB of memory", "disk_megabytes": "MB on disk"}
+
+
+def setup(app):
+    """Add the directives."""
+    app.add_directive("nbgitpuller-links", NbgitpullerLinks)
+    app.add_directive("hub-sizes", HubSizes)
+    app.add_directive("hub-costs", HubCosts)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
