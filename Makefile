@@ -1,6 +1,7 @@
 # The book's commands. `make help` lists them. Each does its own set-up.
 .DEFAULT_GOAL := help
-.PHONY: help site serve pdf frames binder-check test chapters nbval studies bench claims browser lint lock clean
+.PHONY: help site slides serve pdf frames binder-check hub-check assignments test chapters nbval studies bench claims changes browser \
+	lint lock clean
 SHELL := /bin/bash
 BIN := .venv/bin
 INSTALLED := .venv/.installed
@@ -16,7 +17,7 @@ endif
 endif
 
 help:  ## this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
 
 $(INSTALLED): requirements.txt book/_tools/setup.sh book/bnn/environment.py .python-version
 	@book/_tools/setup.sh
@@ -24,8 +25,13 @@ $(INSTALLED): requirements.txt book/_tools/setup.sh book/bnn/environment.py .pyt
 site: $(INSTALLED)  ## render the stored outputs into _build/html, warnings as errors
 	@rm -f _build/html/.built
 	$(BIN)/jupyter-book build . --all -W -n --keep-going -q
+	@$(MAKE) --no-print-directory slides
 	@touch _build/html/.built  # only a build without warnings; the site tests build again where it is missing or old
 	@echo "The book is at file://$(CURDIR)/_build/html/index.html, or run: make serve"
+
+slides: $(INSTALLED)  ## the decks of the courses into _build/html/slides, warnings as errors (make site does it too)
+	$(BIN)/python -m sphinx -b revealjs -W -n -q -E book/teach/slides _build/html/slides
+	@echo "The decks are at file://$(CURDIR)/_build/html/slides/index.html"
 
 serve: site  ## render, then serve on http://localhost:8000 (PORT=…)
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory _build/html $(or $(PORT),8000)
@@ -38,6 +44,12 @@ frames: $(INSTALLED)  ## compute the pictures that a slider moves (book/_static/
 
 binder-check: $(INSTALLED)  ## run chapters as a Binder pod would: 1 CPU, 2 GB, cold caches, no network (CHAPTER=moons for one)
 	$(BIN)/python book/_tools/binder_check.py $(CHAPTER)
+
+hub-check: $(INSTALLED)  ## hold a class here for real: JupyterHub, two students, a lecturer (root, BNN_THROWAWAY=1; MEASURE=1 keeps its costs)
+	@$(BIN)/python book/_tools/hub_check.py $(if $(MEASURE),--measure)
+
+assignments: $(INSTALLED)  ## the students' notebooks from their sources (COURSE=/srv/hbnn: a course folder for nbgrader instead)
+	$(BIN)/python book/_tools/assignments.py $(if $(COURSE),--course $(COURSE)) $(if $(DATA_SET),--data-set $(DATA_SET))
 
 test: $(INSTALLED)  ## unit tests, every chapter re-run and compared, the rendered site
 	$(BIN)/pytest --nbval -n 2 --dist loadfile tests book
@@ -59,6 +71,10 @@ bench: $(INSTALLED)  ## our engine and its peers side by side, under 45 minutes 
 
 claims: $(INSTALLED)  ## gather the claims of all chapters into book/claims.json
 	$(BIN)/python book/_tools/claims.py
+
+changes: $(INSTALLED)  ## which claims moved by more than their errors (SINCE=<commit or tag>)
+	@test -n "$(SINCE)" || { echo "since which commit? make changes SINCE=HEAD~5"; exit 2; }
+	@PYTHONPATH=$(PYTHONPATH):tests $(BIN)/python book/_tools/changes.py $(SINCE)
 
 browser:  ## install a Chromium for the site tests, where that can be done
 	@book/_tools/browser.sh
