@@ -83,12 +83,15 @@ class ChapterMap(RawTable):
         paths = [BOOK / "data" / f"{name}.json" for name in ("run_cost", "binder_cost")]
         warm, cold = ({row["chapter"]: row for row in json.loads(path.read_text())["rows"]} for path in paths)
         rows, sources = [], paths
+        numbers = {name: k for k, name in enumerate((n for _, names in list_chapters() for n in names), 1)}
         for caption, names in list_chapters():
             rows.append([html.escape(caption)])
             for name in names:
                 here, pod = warm[name], cold[name]
                 rows.append([
-                    link_chapter(name), ", ".join(map(link_chapter, find_prerequisites(name))) or "nothing",
+                    f"{numbers[name]}. {link_chapter(name)}",
+                    ", ".join(f'<a href="{n}.html">chapter&nbsp;{numbers[n]}</a>' for n in find_prerequisites(name))
+                    or "nothing",
                     f"{here['minutes']} min", f"{here['cpu_seconds']} s", f"{here['megabytes']:,} MB",
                     f"{pod['cpu_seconds']} s", f"{pod['megabytes']:,} MB",
                 ])  # fmt: skip
