@@ -41,8 +41,10 @@ def fold_solutions(app, doctree):
 
 
 def drop_thebe(app, pagename, templatename, context, doctree):
-    """Take Thebe's scripts off the page: no page runs code, and the theme declares them twice, an error in itself."""
-    context["script_files"] = [script for script in context["script_files"] if "thebe" not in describe_script(script)]
+    """Take off the page what it never uses: Thebe, which the theme declares twice, an error in itself, and tabs."""
+    unused = ("thebe", "design-tabs")  # no page has tabs
+    for kind in ("script_files", "css_files"):
+        context[kind] = [file for file in context[kind] if not any(word in describe_script(file) for word in unused)]
 
 
 def drop_mathjax(app, pagename, templatename, context, doctree):
