@@ -4,15 +4,9 @@ As in `run_cost`, the compile cache is warm and no posterior is cached. A sectio
 ``(sec-moons-data)=`` or below a heading without one; the cells above the first are "start", and hold the imports.
 """
 
-import json
-import os
-import re
-import subprocess
-import sys
-import tempfile
-from pathlib import Path
-
 from chapters import BOOK, find_chapters
+
+from studies.run_cost import measure
 
 MEASURED = True
 CASES = [{"chapter": path.stem} for path in find_chapters()]
@@ -47,20 +41,4 @@ print("COST", json.dumps({name: round(value, 1) for name, value in seconds.items
 
 def compute(chapter):
     """CPU-seconds of each section: {"seconds": {section: float}}."""
-    path = BOOK / f"{chapter}.md"
-    with tempfile.TemporaryDirectory() as folder:
-        script = Path(folder, "run.py")
-        script.write_text(RUN)
-        pinned = ["taskset", "-c", "0"] if hasattr(os, "sched_setaffinity") else []
-        done = subprocess.run(
-            [*pinned, sys.executable, script, path],
-            cwd=BOOK,
-            env=os.environ | {"BNN_CACHE": "off"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    found = re.search(r"^COST (.*)$", done.stdout, flags=re.MULTILINE)
-    if done.returncode or not found:
-        raise RuntimeError(f"{path} does not run:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-    return {"seconds": json.loads(found[1])}
+    return {"seconds": measure(BOOK / f"{chapter}.md", RUN)}

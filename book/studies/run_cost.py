@@ -39,18 +39,19 @@ print("COST", json.dumps({"cpu_seconds": round(seconds), "megabytes": round(max(
 """
 
 
-def compute(chapter):
-    """Minutes of prose at 200 words a minute, CPU-seconds, and the peak of resident memory in MB."""
-    path = BOOK / f"{chapter}.md"
-    with tempfile.TemporaryDirectory() as folder:
-        script = Path(folder, "run.py")
-        script.write_text(RUN)
-        environ = os.environ | {"BNN_CACHE": "off"}
+def measure(path, script=RUN, folder=BOOK):
+    """Run the cells of `path` by `script` on one core, in a process of its own. Returns what it prints after COST.
+
+    Raises RuntimeError with the end of its output where a cell does not run.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        program = Path(scratch, "run.py")
+        program.write_text(script)
         pinned = ["taskset", "-c", "0"] if hasattr(os, "sched_setaffinity") else []
         done = subprocess.run(
-            [*pinned, sys.executable, script, path],
-            cwd=BOOK,
-            env=environ,
+            [*pinned, sys.executable, program, path],
+            cwd=folder or scratch,
+            env=os.environ | {"BNN_CACHE": "off"},
             capture_output=True,
             text=True,
             check=False,
@@ -58,5 +59,11 @@ def compute(chapter):
     found = re.search(r"^COST (.*)$", done.stdout, flags=re.MULTILINE)
     if done.returncode or not found:
         raise RuntimeError(f"{path} does not run:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return json.loads(found[1])
+
+
+def compute(chapter):
+    """Minutes of prose at 200 words a minute, CPU-seconds, and the peak of resident memory in MB."""
+    path = BOOK / f"{chapter}.md"
     words = sum(len(cell.source.split()) for cell in jupytext.read(path).cells if cell.cell_type == "markdown")
-    return {"minutes": round(words / WORDS_PER_MINUTE)} | json.loads(found[1])
+    return {"minutes": round(words / WORDS_PER_MINUTE)} | measure(path)
