@@ -66,6 +66,7 @@ WRONG = {
         lambda: choose("accuracy"),
         lambda: choose("lpd"),
         # scores in place of gains
+        lambda: choose("lpd_validation") | {"accuracy": [97.0, 98.0, 97.5, 97.3, 98.3]},
         lambda: choose("lpd_validation") | {"lpd": [-0.0984, -0.0909, -0.0991, -0.1013, -0.0795]},
     ],
 }

@@ -48,6 +48,7 @@ WRONG = {
         lambda: (np.array([8.0, 8.5, 7.9]), 1.3),  # chains that did not meet
         lambda: (np.array([0.080, 0.085, 0.079]), 1.011),  # shares, not percent
         lambda: (np.array([2.1, 2.9, 2.6]), 1.004),  # still 50 points
+        lambda: (np.array([3.6, 4.9, 4.1]), 1.004),  # still 50 points, and three categories that bend more than most
         lambda: (8.26, 1.011),  # a mean of which no error can be told
         lambda: (np.full(3, np.nan), 1.011),
     ],
