@@ -1,0 +1,123 @@
+"""What a study or a chapter depends on: all of it, and no prose."""
+
+import shutil
+
+import pytest
+from chapters import BOOK
+from digests import digest_dependencies, read_versions
+
+SOURCES = {
+    "bnn/__init__.py": "from bnn import settings",
+    "bnn/settings.py": "THREADS = 1",
+    "bnn/data.py": "N = 1",
+    "bnn/plots.py": "COLOUR = 1",
+    "studies/__init__.py": "",
+    "studies/base.py": "from bnn import data\n\n\ndef read():\n    return 1",
+    "studies/shape.py": "def compute():\n    from .base import read\n    return read()",
+    "studies/unasked.py": "N = 1",
+    "data/table.json": '{"rows": [{"x": 1, "commit": "a"}], "checked": {"commit": "b"}}',
+}
+
+
+@pytest.fixture
+def book(tmp_path):
+    """A book of a few lines, below a lock."""
+    root = tmp_path / "book"
+    for name, text in SOURCES.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    (tmp_path / "requirements.txt").write_text("numpy==1.0 \\\n    --hash=x\nsphinx==1.0 \\\n    --hash=y\n")
+    return root
+
+
+def find_names(source, book, **options):
+    return {str(path.relative_to(book.parent)) for path in digest_dependencies(source, book, **options)[1]}
+
+
+def moves(book, name, text, source=None, **options):
+    """Whether the digest of a study (default: shape) moves when a file is written anew."""
+    source = source or book / "studies" / "shape.py"
+    before, _ = digest_dependencies(source, book, **options)
+    (book / name).write_text(text)
+    return digest_dependencies(source, book, **options)[0] != before
+
+
+def test_imports_are_followed_relative_ones_those_in_functions_and_packages_too(book):
+    expected = {"bnn/__init__.py", "bnn/settings.py", "bnn/data.py"}
+    expected |= {f"studies/{name}.py" for name in ("__init__", "base", "shape")}
+    assert find_names(book / "studies/shape.py", book) == {f"book/{name}" for name in expected} | {"requirements.txt"}
+
+
+@pytest.mark.parametrize("name", ["studies/shape.py", "studies/base.py", "bnn/data.py", "bnn/settings.py"])
+def test_a_changed_number_in_any_of_them_counts(book, name):
+    assert moves(book, name, SOURCES[name].replace("1", "2") + "\nMORE = 2")
+
+
+@pytest.mark.parametrize("name", ["studies/unasked.py", "bnn/plots.py"])
+def test_what_is_not_imported_does_not_count(book, name):
+    assert not moves(book, name, "N = 2")
+
+
+def test_prose_does_not_count(book):
+    told = '"""Why."""\nfrom bnn import data  # how\n\n\ndef read():\n    """What."""\n    return (1)\n'
+    assert not moves(book, "studies/base.py", told)
+
+
+def test_none_in_code_is_not_nothing(book):
+    assert moves(book, "bnn/data.py", "N = None")
+
+
+@pytest.mark.parametrize("code", ["from bnn.report import read_data\nread_data('table')", "path = DATA / 'table.json'"])
+def test_the_numbers_of_a_table_count_but_not_its_origin(book, code):
+    assert "book/data/table.json" in find_names(code, book)
+    assert not moves(
+        book, "data/table.json", SOURCES["data/table.json"].replace('"a"', '"c"').replace('"b"', '"d"'), code
+    )
+    assert moves(book, "data/table.json", SOURCES["data/table.json"].replace("1", "2"), code)
+
+
+def test_a_table_whose_name_is_computed_is_refused(book):
+    with pytest.raises(ValueError, match=r"line 1: read_data of a computed name; wanted"):
+        digest_dependencies("report.read_data(name)", book)
+
+
+def test_a_program_in_a_string_counts_with_what_it_imports(book):
+    assert "book/bnn/data.py" in find_names("FIT = '''\nimport sys\nfrom bnn import data\n'''", book)
+
+
+def test_the_lines_of_a_cell_for_ipython_are_passed_over(book):
+    assert "book/bnn/data.py" in find_names("%matplotlib inline\nfrom bnn import data", book)
+
+
+def test_what_is_set_apart_does_not_count(book):
+    code = "from bnn import plots\nread_data('table')"
+    assert not {"book/bnn/plots.py", "book/data/table.json"} & find_names(code, book, apart=("bnn.plots", "table.json"))
+
+
+def test_a_locked_version_counts_if_it_moves_numbers(book):
+    lock = (book.parent / "requirements.txt").read_text()
+    assert not moves(
+        book, "../requirements.txt", lock.replace("sphinx==1.0", "sphinx==2.0").replace("hash=x", "hash=z")
+    )
+    assert moves(book, "../requirements.txt", lock.replace("numpy==1.0", "numpy==2.0"))
+
+
+def test_the_versions_of_a_lock_are_read_with_their_markers():
+    lock = "jax[cpu]==0.1 ; python_version >= '3.12' \\\n    --hash=sha256:ab\n# via numpy==9\nnumpy==2.0\n"
+    assert read_versions(lock) == [("jax", "0.1"), ("numpy", "2.0")]
+
+
+def test_what_is_no_python_is_named(book):
+    with pytest.raises(ValueError, match=r"this code, line 1: .*; wanted: Python"):
+        digest_dependencies("a b", book)
+
+
+def test_a_sibling_study_counts_in_this_book(tmp_path):
+    shutil.copytree(BOOK / "studies", tmp_path / "book" / "studies")
+    study, sibling = (
+        tmp_path / "book" / "studies" / f"{name}.py" for name in ("new_categories_shape", "new_categories")
+    )
+    before, _ = digest_dependencies(study, tmp_path / "book")
+    sibling.write_text(sibling.read_text().replace("DATA_SEED = 2001", "DATA_SEED = 2002"))
+    assert digest_dependencies(study, tmp_path / "book")[0] != before
