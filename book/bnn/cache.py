@@ -2,8 +2,8 @@
 
 A file is found by a digest of everything its draws depend on: the model's graph with its constants, the data, the
 sampler's settings, the versions, this package's source, and the machine. It is used only if it can be read, its own
-digest fits its content, and it was drawn by these very settings; else the model is sampled again. The environment
-variable BNN_CACHE names the folder, or is "off".
+digest fits its content, and it says itself that it comes from this very run; else the model is sampled again. The
+environment variable BNN_CACHE names the folder, or is "off".
 """
 
 import hashlib
@@ -22,14 +22,16 @@ from pytensor.graph.traversal import io_toposort
 from bnn import environment, fused, inference, models, simd
 
 SWITCH = "BNN_CACHE"
+OFF = ("off", "0", "no", "false")  # in capitals too
+RUN = "run"  # the attribute that says which run a stored posterior comes from
 PACKAGES = ("pymc", "pytensor", "numba", "llvmlite", "numpy", "scipy", "nutpie")
 LOG = logging.getLogger("bnn")
 
 
 def find_folder():
-    """The folder of stored posteriors (Path), or None where BNN_CACHE is "off"."""
-    wanted = os.environ.get(SWITCH, "")
-    if wanted == "off":
+    """The folder of stored posteriors (Path), or None where BNN_CACHE is "off", "0", "no" or "false"."""
+    wanted = os.environ.get(SWITCH, "").strip()
+    if wanted.lower() in OFF:
         return None
     if wanted:
         return Path(wanted)
@@ -50,12 +52,16 @@ def sample_cached(model, *, seed, chains=4, draws=1000, tune=1000, target_accept
     """
     asked = {"seed": int(seed), "chains": chains, "draws": draws, "tune": tune, "target_accept": float(target_accept)}
     folder = find_folder()
-    path = None if folder is None else folder / f"{digest_run(model, asked)}.nc"
-    tree = None if path is None else _read(path, model, asked)
+    if folder is None:
+        return inference.sample_nuts(model, **asked)
+    run = digest_run(model, asked)
+    path = folder / f"{run}.nc"
+    tree = _read(path, model, run)
     if tree is not None:
         return tree
     tree = inference.sample_nuts(model, **asked)
-    if path is not None and not tree.attrs["interrupted"]:
+    if not tree.attrs["interrupted"]:
+        tree.attrs[RUN] = run
         try:
             folder.mkdir(parents=True, exist_ok=True)
             inference.save(tree, path)
@@ -64,7 +70,7 @@ def sample_cached(model, *, seed, chains=4, draws=1000, tune=1000, target_accept
     return tree
 
 
-def _read(path, model, asked):
+def _read(path, model, run):
     """A stored result, or None where there is none that can be trusted."""
     if not path.exists():
         return None
@@ -73,10 +79,10 @@ def _read(path, model, asked):
     except (OSError, ValueError, KeyError) as error:
         LOG.info("%s is sampled again: %s", path.name, error)
         return None
-    sizes = tree["posterior"].sizes
-    held = {name: tree.attrs.get(name) for name in asked}
-    complete = (sizes["chain"], sizes["draw"]) == (asked["chains"], asked["draws"])
-    return tree if held == asked and complete and not tree.attrs.get("interrupted") else None
+    if tree.attrs.get(RUN) != run:
+        LOG.info("%s is sampled again: it holds another run", path.name)
+        return None
+    return tree
 
 
 def digest_run(model, asked):
