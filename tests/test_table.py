@@ -1,5 +1,6 @@
 """A reader's own table: what is read, what is refused and in which words, how it is split, and what is written."""
 
+import gzip
 import re
 
 import numpy as np
@@ -114,6 +115,25 @@ def test_lines_of_a_file_are_counted_as_an_editor_does(write):
     assert rows.number.tolist() == [2, 4]
 
 
+def test_line_breaks_inside_quotes_are_counted_as_well(write):
+    text = 'town,age,income,moved,name\n"Ulm",30,1,0,"Ada\nLovelace"\n\nBonn,40,2,1,"a\r\nb"\nBonn,41,2,1,c\n'
+    rows = table.read_table(write(text), **GOOD, ids=["name"])
+    assert rows.number.tolist() == [2, 5, 7]
+    refuses(write(f"{text}Bonn,,2,1,d\n"), "feature 'age' is missing in 1 row of 4 (line 8)")
+
+
+def test_a_name_and_a_column_may_be_called_na(write):
+    path = write("town,age,income,moved,NA\nUlm,30,1,0,NA\nUlm,40,2,1,None\nUlm,41,2,1,\n")
+    names = table.read_table(path, **GOOD, ids=["NA"]).ids["NA"]
+    assert names[:2].tolist() == ["NA", "None"]
+    assert pd.isna(names[2])
+
+
+def test_one_name_in_two_normal_forms_of_unicode_is_one_group(frame):
+    frame["town"] = ["Caf\u00e9", "Cafe\u0301"] * 31
+    assert table.read_table(frame, **GOOD).groups == ("Caf\u00e9",)
+
+
 def test_a_byte_order_mark_and_spaces_around_names_do_not_matter(write):
     text = "town , age,income,moved\n Ulm,30,1,0\nUlm ,40,2,1\n"
     rows = table.read_table(write(text, encoding="utf-8-sig"), **GOOD)
@@ -211,6 +231,21 @@ def test_a_file_that_is_no_table_is_refused(write, text, message):
     refuses(write(text), message)
 
 
+@pytest.mark.parametrize("name", ["people.csv.gz", "people.csv.zip", "people.csv.xz", "people.tar"])
+def test_a_file_is_read_as_text_whatever_its_name_says(write, name):
+    refuses(write("no archive\n", name), f"{name} has names and no rows")
+
+
+def test_a_packed_file_is_refused(tmp_path):
+    path = tmp_path / "people.csv.gz"
+    path.write_bytes(gzip.compress(b"town,age,income,moved\nUlm,30,1,0\n"))
+    refuses(path, "people.csv.gz is not text in UTF-8; wanted: a CSV file, unpacked and saved as 'CSV UTF-8'")
+
+
+def test_a_field_too_many_is_located_after_line_breaks_inside_quotes(write):
+    refuses(write('town,age,income,moved\n"U\nlm",30,1,0\nUlm,30,1,0,5\n'), "Expected 4 fields in line 4, saw 5")
+
+
 def test_a_file_in_another_encoding_is_refused(write):
     refuses(write("town,age,income,moved\nKöln,30,1,0\n", encoding="latin-1"), "people.csv is not text in UTF-8")
 
@@ -241,6 +276,10 @@ def test_a_frame_without_rows_or_with_a_column_twice_is_refused(frame):
         ({"ids": "name"}, "ids='name'; wanted: a list of column names"),
         ({"classes": "no"}, "classes='no'; wanted: two different values"),
         ({"classes": ("no", "no")}, "wanted: two different values"),
+        ({"classes": {"no": 0, "yes": 1}}, "classes={'no': 0, 'yes': 1}; wanted: two different values, in order"),
+        ({"classes": {"yes"}}, "classes={'yes'}; wanted: two different values, in order"),
+        ({"classes": 2}, "classes=2; wanted: two different values, in order"),
+        ({"decimal": ";"}, "decimal=';'; wanted: '.' or ','"),
         ({"classes": (0, 1), "label": None}, "classes=(0, 1) without a label"),
     ],
 )
@@ -274,6 +313,25 @@ def test_text_in_a_feature_is_shown_and_located(frame):
 
 def test_a_decimal_comma_is_recognised(write):
     refuses(write('town,age,income,moved\nUlm,30,"1,5",0\n'), "or decimal=',' where the comma is the decimal point")
+
+
+@pytest.mark.parametrize("number", ["1.234", "1.234,5", "-1.234"])
+def test_with_a_decimal_comma_a_point_is_no_part_of_a_number(write, number):
+    path = write(f"town;age;income;moved\nUlm;{number};1,5;0\nBonn;999;2;1\n")
+    message = f"'age' holds text, '{number}', in 1 row of 2 (line 2); wanted: numbers"
+    refuses(path, message, sep=";", decimal=",")
+    refuses(path, "with a decimal comma and no mark for thousands", sep=";", decimal=",")
+
+
+def test_a_comma_that_may_mark_thousands_is_not_taken_for_a_decimal_comma(write):
+    path = write('town,age,income,moved\nUlm,"1,234",1,0\nUlm,999,1,0\n')
+    refuses(path, "leave the comma out where it marks thousands, or pass decimal=',' where it is the decimal point")
+
+
+@pytest.mark.parametrize("value", [1e308, -1e200])
+def test_values_that_no_standard_deviation_can_hold_are_refused(frame, value):
+    frame.loc[3, "income"] = value
+    refuses(frame, "feature 'income' is beyond 1e+150 in 1 row of 62 (row 3); wanted: another unit, or is it a code")
 
 
 def test_infinite_values_are_refused(frame):
@@ -405,6 +463,25 @@ def test_a_constant_feature_is_refused(frame):
     varies_in_test = np.zeros(62)
     varies_in_test[split.rows_test[0]] = 1
     fails_to_split(table.read_table(frame.assign(age=varies_in_test), **GOOD), "is the same in all 31 training rows")
+
+
+def test_a_feature_that_hardly_differs_from_zero_is_refused(frame):
+    rows = table.read_table(frame.assign(age=np.tile([1e-320, -1e-320], 31)), **GOOD)
+    fails_to_split(rows, "feature 'age' has a standard deviation below 1e-150; wanted: another unit")
+
+
+def test_a_single_tiny_value_is_a_number_as_any_other(frame):
+    frame.loc[3, "income"] = 1e-320
+    split = table.split_rows(table.read_table(frame, **GOOD), seed=0)
+    assert all(np.isfinite(X).all() for X in split.X_train)
+
+
+def test_many_groups_that_cannot_be_used_are_counted_and_ten_are_named(frame):
+    rows = table.read_table(frame.assign(town=np.arange(62)), **GOOD)
+    with pytest.raises(ValueError, match="62 groups cannot be used") as caught:
+        table.split_rows(rows, seed=0)
+    lines = str(caught.value).splitlines()
+    assert [len(lines), lines[1][:9], lines[-1]] == [12, "- group '", "- 52 more"]
 
 
 def test_rows_without_labels_cannot_be_split(frame):

@@ -4,9 +4,11 @@ A table is a CSV file or a pandas DataFrame with one row for each observation. E
 use, and says which column, which group and which rows; no row is dropped and no value is filled in.
 """
 
+import csv
 import difflib
 import os
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -17,6 +19,10 @@ from bnn import predict, score
 from bnn.data import check_seed
 
 FEW = 3  # rows that a message names
+MANY = 10  # groups that a message names
+HUGE = 1e150  # the square of a greater value, or of 1 / it, is no number any more
+# what stands for nothing in a file, except in columns that are carried along
+NOTHING = ("NA", "N/A", "n/a", "#NA", "#N/A", "<NA>", "NaN", "nan", "-NaN", "-nan", "NULL", "null", "None")
 BLOCK = 1000  # rows whose draws are summarised at once
 FIGURES = ("probability", "low", "high", "noise", "ignorance")
 
@@ -130,7 +136,7 @@ def read_table(source, *, group, features, label, classes=None, ids=(), sep=",",
     classes : two values, where the labels are something else: the first stands for class 0, the second for class 1
     ids : list of str, columns to carry along to the predictions, such as a name or a number
     sep : str, what separates the columns of a file
-    decimal : str, the decimal point of a file
+    decimal : "." or ",", the decimal point of a file; the other one is no part of a number then
 
     Returns
     -------
@@ -142,12 +148,14 @@ def read_table(source, *, group, features, label, classes=None, ids=(), sep=",",
         When there is no such file.
     ValueError
         When the file cannot be read as a table, has no rows or two columns of one name; when a column is missing, or
-        given twice; for missing values, for text or infinity in a feature, and for labels other than 0 and 1, or other
-        than `classes`. Everything that is wrong with the values is said at once, with the rows.
+        given twice; for missing values, for text, infinity or numbers beyond 1e150 in a feature, and for labels other
+        than 0 and 1, or other than `classes`. Everything that is wrong with the values is said at once, with the rows.
     """
+    if decimal not in (".", ","):
+        raise ValueError(f"decimal={decimal!r}; wanted: '.' or ','")
     columns = _check_columns(group, features, label, ids)
     classes = _check_classes(classes, label)
-    frame, unit, name = _read_frame(source, sep)
+    frame, unit, name = _read_frame(source, sep, ids)
     _find_columns(frame, columns, name, sep)
     number, complaints = frame.index.to_numpy(), []
 
@@ -162,12 +170,13 @@ def read_table(source, *, group, features, label, classes=None, ids=(), sep=",",
         values[:, j], missing, text = _to_numbers(frame[feature], decimal)
         of = f"feature {feature!r}"
         complain(of, missing, "is missing", "a number; leave these rows out or fill them in, and say so")
-        found = _list(dict.fromkeys(frame[feature][text].astype(str)), FEW)
-        hint = ""
-        if decimal == "." and frame[feature][text].astype(str).str.fullmatch(r"\s*-?\d*,\d+\s*").any():
-            hint = ", or decimal=',' where the comma is the decimal point"
-        complain(of, text, f"holds text, {found},", f"numbers; a category becomes a column of 0 and 1 each{hint}")
-        complain(of, np.isinf(values[:, j]), "is infinite", "finite numbers")
+        found = frame[feature][text].astype(str)
+        hint = _hint_at_commas(found.str.strip(), decimal) or "; a category becomes a column of 0 and 1 each"
+        complain(of, text, f"holds text, {_list(dict.fromkeys(found), FEW)},", f"numbers{hint}")
+        size = np.abs(values[:, j])
+        complain(of, np.isinf(size), "is infinite", "finite numbers")
+        beyond = np.isfinite(size) & (size > HUGE)
+        complain(of, beyond, f"is beyond {HUGE}", "another unit, or is it a code for a missing value?")
     names, missing = _to_names(frame[group])
     complain(f"group {group!r}", missing, "is missing", "a name or a number in each row, and none called NA or None")
     labels = None
@@ -209,19 +218,21 @@ def _check_classes(classes, label):
         return None
     if label is None:
         raise ValueError(f"classes={classes!r} without a label; wanted: the label's column as well")
-    if isinstance(classes, str) or len(classes) != 2 or str(classes[0]) == str(classes[1]):
-        raise ValueError(f"classes={classes!r}; wanted: two different values, that of class 0 and that of class 1")
+    in_order = isinstance(classes, list | tuple | np.ndarray)
+    if not in_order or len(classes) != 2 or str(classes[0]) == str(classes[1]):
+        wanted = "two different values, in order, that of class 0 and that of class 1"
+        raise ValueError(f"classes={classes!r}; wanted: {wanted}")
     return tuple(str(value).strip() for value in classes)
 
 
-def _read_frame(source, sep):
+def _read_frame(source, sep, ids):
     """The table as a DataFrame that is indexed by line or row, what such a number is called, and the file's name."""
     if isinstance(source, pd.DataFrame):
         if source.empty:
             raise ValueError(f"the table has shape {source.shape}; wanted: at least one row and the columns named here")
         frame, unit, name = source.set_axis([str(column) for column in source.columns], axis=1), "row", ""
     elif isinstance(source, str | Path):
-        frame, unit, name = _read_csv(Path(source), sep), "line", Path(source).name
+        frame, unit, name = _read_csv(Path(source), sep, ids), "line", Path(source).name
     else:
         raise ValueError(f"source is a {type(source).__name__}; wanted: the path of a CSV file, or a DataFrame")
     twice = frame.columns[frame.columns.duplicated()]
@@ -230,35 +241,47 @@ def _read_frame(source, sep):
     return frame, unit, name
 
 
-def _read_csv(path, sep):
-    """A CSV file as text, indexed by line; blank lines are left out, but counted."""
+def _read_csv(path, sep, ids):
+    """A CSV file as text, indexed by the line where a row begins; blank lines are left out, but counted."""
     if not isinstance(sep, str) or len(sep) != 1:
         raise ValueError(f"sep={sep!r}; wanted: one character, such as ',', ';' or '\\t'")
     if not path.is_file():
         there = sorted(p.name for p in path.parent.glob("*") if p.is_file()) if path.parent.is_dir() else []
         raise FileNotFoundError(f"no file {path}; wanted: a CSV file{_guess(path.name, there)}")
     try:
-        lines = pd.read_csv(path, sep=sep, header=None, dtype=str, skip_blank_lines=False, encoding="utf-8-sig")
+        lines = pd.read_csv(path, sep=sep, header=None, dtype=str, skip_blank_lines=False, encoding="utf-8-sig",
+                            compression=None, keep_default_na=False, na_values=[""])  # fmt: skip
     except pd.errors.EmptyDataError:
         raise ValueError(
             f"{path.name} is empty, or its first line is; wanted: a line of names, then one line for each row"
         ) from None
     except pd.errors.ParserError as error:
         reason = str(error).removeprefix("Error tokenizing data. C error: ").strip()
-        with open(path, encoding="utf-8-sig") as file:
-            guess = _guess_separator(file.readline(), sep)
+        with open(path, encoding="utf-8-sig", newline="") as file, suppress(csv.Error):
+            guess, records = _guess_separator(file.readline(), sep), csv.reader(file, delimiter=sep)
+            file.seek(0)
+            width = len(next(records))
+            for record in records:  # pandas counts records, which are not lines where a field in quotes has several
+                if len(record) > width:
+                    reason = f"Expected {width} fields in line {records.line_num}, saw {len(record)}"
+                    break
         raise ValueError(
             f"{path.name} is no table: {reason}; wanted: as many fields in each line as in the first{guess}"
         ) from None
     except UnicodeDecodeError:
-        raise ValueError(f"{path.name} is not text in UTF-8; wanted: a CSV file, saved as 'CSV UTF-8'") from None
-    lines.index += 1
+        raise ValueError(
+            f"{path.name} is not text in UTF-8; wanted: a CSV file, unpacked and saved as 'CSV UTF-8'"
+        ) from None
+    breaks = sum(column.str.count("\r\n|\r|\n").fillna(0) for _, column in lines.items()).to_numpy(dtype=int)
+    lines.index += 1 + np.cumsum(breaks) - breaks
     lines = lines.dropna(how="all")
     if len(lines) == 0 or lines.index[0] != 1 or lines.iloc[0].isna().any():
         raise ValueError(f"{path.name} has columns without a name; wanted: all names in the first line")
     if len(lines) == 1:
         raise ValueError(f"{path.name} has names and no rows; wanted: one line for each row")
-    return lines.iloc[1:].set_axis([str(column).strip() for column in lines.iloc[0]], axis=1)
+    names = [str(column).strip() for column in lines.iloc[0]]
+    rows = lines.iloc[1:].set_axis(names, axis=1)
+    return rows.mask(rows.isin(NOTHING) & [name not in ids for name in names])
 
 
 def _find_columns(frame, columns, name, sep):
@@ -294,15 +317,27 @@ def _to_numbers(column, decimal="."):
     if lower.isin(("true", "false")).all():
         numbers = text.str.lower().map({"true": 1.0, "false": 0.0}).to_numpy(dtype=float)
     else:
-        plain = text if decimal == "." else text.str.replace(decimal, ".", regex=False)
+        plain = text if decimal == "." else text.str.translate(str.maketrans(".,", ",."))  # 1.234 is text then
         numbers = pd.to_numeric(plain, errors="coerce").to_numpy(dtype=float)
     numbers = np.where(missing, np.nan, numbers)
     return numbers, missing, np.isnan(numbers) & ~missing
 
 
+def _hint_at_commas(found, decimal):
+    """What to do about commas and points in numbers that were read as text, or "" where that is not what is wrong."""
+    if decimal == ",":
+        marked = found.str.fullmatch(r"-?[\d.]+(,\d*)?").any()
+        return " with a decimal comma and no mark for thousands" if marked else ""
+    if found.str.fullmatch(r"-?\d{1,3}(,\d{3})+").any():
+        return "; leave the comma out where it marks thousands, or pass decimal=',' where it is the decimal point"
+    if found.str.fullmatch(r"-?\d*,\d+").any():
+        return ", or decimal=',' where the comma is the decimal point"
+    return ""
+
+
 def _to_names(column):
-    """A column as text, 2.0 as "2", and a mask of what is missing."""
-    text = column.astype(str).str.strip().str.replace(r"^(-?\d+)\.0+$", r"\1", regex=True)
+    """A column as text, 2.0 as "2", accents in one form, and a mask of what is missing."""
+    text = column.astype(str).str.strip().str.normalize("NFC").str.replace(r"^(-?\d+)\.0+$", r"\1", regex=True)
     return text.to_numpy(dtype=object), column.isna().to_numpy() | (text == "").to_numpy()
 
 
@@ -357,7 +392,7 @@ def split_rows(rows, *, seed, train_share=0.5, max_train=None, min_rows=10, allo
     ------
     ValueError
         For rows without labels, one group only, groups with too few rows, groups with one class, features that are the
-        same in all training rows, and arguments out of range.
+        same in all training rows or differ by less than numbers can hold, and arguments out of range.
     """
     check_seed(seed)
     if not 0 < train_share < 1:
@@ -381,6 +416,9 @@ def split_rows(rows, *, seed, train_share=0.5, max_train=None, min_rows=10, allo
             where = "in all rows" if everywhere else f"in all {len(seen):,} training rows"
             raise ValueError(f"feature {name!r} is the same {where}; wanted: one that varies, or leave it out")
     center, width = seen.mean(axis=0), seen.std(axis=0)
+    for name, sd in zip(rows.features, width, strict=True):
+        if sd < 1 / HUGE:
+            raise ValueError(f"feature {name!r} has a standard deviation below {1 / HUGE:.0e}; wanted: another unit")
     X = (rows.values - center) / width
     parts = [[values[index] for index in part] for part in (train, test) for values in (X, rows.labels)]
     return Split(*parts, train, test, rows.groups, rows.features, center, width)
@@ -396,23 +434,26 @@ def _check_groups(rows, min_rows, allow_one_class):
             "models.flat_bnn for a single one"
         )
     n, ones = rows.count()
-    complaints = []
-    for g, (name, size, one) in enumerate(zip(rows.groups, n.tolist(), ones.tolist(), strict=True)):
+    few, single = n < min_rows, ((ones == 0) | (ones == n)) & (not allow_one_class)
+    refused, complaints = np.flatnonzero(few | single), []
+    for g in refused[:MANY]:
+        name, size = rows.groups[g], int(n[g])
         where = _where(rows.number[rows.group == g], rows.columns["number"])
-        if size < min_rows:
+        if few[g]:
             guess = _guess(name, [other for other, m in zip(rows.groups, n, strict=True) if m >= min_rows])
             complaints.append(
                 f"group {name!r} has {size} row{'s' * (size > 1)} ({where}); wanted: at least {min_rows}, so merge it "
                 f"with a like one or leave it out{guess}"
             )
-        elif one in (0, size) and not allow_one_class:
+        else:
             complaints.append(
-                f"group {name!r} has {size} rows, all of class {int(one > 0)}; wanted: both classes, or "
+                f"group {name!r} has {size} rows, all of class {int(ones[g] > 0)}; wanted: both classes, or "
                 "allow_one_class=True for a hierarchical network alone"
             )
-    if complaints:
-        several = f"{len(complaints)} groups cannot be used\n- " if len(complaints) > 1 else ""
-        raise ValueError(several + "\n- ".join(complaints))
+    if len(refused):
+        several = f"{len(refused):,} groups cannot be used\n- " if len(refused) > 1 else ""
+        more = [f"{len(refused) - MANY:,} more"] if len(refused) > MANY else []
+        raise ValueError(several + "\n- ".join([*complaints, *more]))
 
 
 def _pick(labels, n_train, rng):
