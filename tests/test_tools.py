@@ -1,13 +1,22 @@
-"""What `make chapters` gathers: the register of claims and the pictures of the front page."""
+"""What `make chapters` gathers, the register of claims and the pictures of the front page; and parts of other tools."""
 
 import json
+import re
+from functools import partial
 
+import frames
 import nbformat
+import numpy as np
+import pdf
 import pytest
+import xarray as xr
+from bnn import priors
 from bnn.claims import MIME, Claims
-from chapters import BOOK
+from book_site import add_size
+from chapters import BOOK, find_chapters
 from claims import gather
 from cover import PICTURES, find_picture
+from PIL import Image
 
 NOTEBOOK = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
 
@@ -55,3 +64,40 @@ def test_a_picture_of_the_front_page_is_the_figure_in_its_chapter(name):
     chapter, figure = PICTURES[name]
     picture = find_picture(BOOK / f"{chapter}.ipynb", figure)
     assert (BOOK / "_static" / name).read_bytes() == picture, f"run: make chapters CHAPTER={chapter}"
+
+
+# --- small parts of tools whose whole takes minutes
+
+
+def test_flat_draws_are_cut_into_the_layers_that_they_were_made_of():
+    rng = np.random.default_rng(1)
+    weights = {"w1": rng.normal(size=(5, 2, 12)), "w2": rng.normal(size=(5, 12, 12)), "w3": rng.normal(size=(5, 12))}
+    for name, found in frames.cut(priors.flatten(weights)).items():
+        np.testing.assert_array_equal(found, weights[name])
+
+
+def test_the_narrow_normal_has_the_mean_variance_of_each_layer():
+    rng = np.random.default_rng(1)
+    shapes = {"mu1": (2, 12), "mu2": (12, 12), "mu3": (12,)}
+    posterior = xr.Dataset({
+        name: (("chain", "draw", *(f"{name}_{i}" for i in range(len(shape)))), rng.normal(size=(2, 3, *shape)))
+        for name, shape in shapes.items()
+    } | {f"sd{k}": (("chain", "draw"), rng.uniform(size=(2, 3))) for k in (1, 2, 3)})  # fmt: skip
+    _, cholesky = frames.find_narrow_normal(posterior)
+    variances = np.split(np.diag(cholesky) ** 2, [24, 168])
+    for k, found in enumerate(variances, 1):
+        np.testing.assert_allclose(found, np.mean(posterior[f"sd{k}"].values ** 2))
+
+
+def test_the_pdf_has_the_front_page_and_then_every_page_of_the_contents():
+    pages = pdf.list_pages()
+    assert pages[0] == (None, "book/index.html")
+    listed = [str(path.with_suffix(".html").relative_to(BOOK.parent)) for path in find_chapters()]
+    assert set(listed) <= {page for _, page in pages[1:]}
+    assert len(set(pages)) == len(pages)
+
+
+def test_a_picture_on_a_page_has_the_size_that_its_file_states(tmp_path):
+    Image.new("RGB", (30, 20)).save(tmp_path / "wide.png")
+    sized = re.sub('<img src="([^"]+)">', partial(add_size, tmp_path), '<img src="wide.png">')
+    assert sized == '<img width="30" height="20" loading="lazy" src="wide.png">'

@@ -1,0 +1,3 @@
+"""Faults in tables that the book stores: numbers falsified, origins forged."""
+
+FALSIFICATIONS = []
