@@ -150,6 +150,11 @@ def find_coarse(nb):
     return _complain_of(nb, outputs.find_coarse)
 
 
+def find_disagreeing(nb):
+    """Find numbers that the text of an output shows and its HTML or JSON does not, or the other way round."""
+    return _complain_of(nb, outputs.find_disagreeing)
+
+
 def find_blank(nb):
     """Find stored pictures that show nothing."""
     return _complain_of(nb, outputs.find_blank)

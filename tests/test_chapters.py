@@ -75,6 +75,10 @@ def test_every_number_can_be_compared(nb):
     expect_none(checks.find_malformed(nb))
 
 
+def test_all_copies_of_a_number_agree(nb):
+    expect_none(checks.find_disagreeing(nb))
+
+
 def test_every_error_has_enough_digits(nb):
     expect_none(checks.find_coarse(nb))
 

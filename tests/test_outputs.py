@@ -1,17 +1,22 @@
 """Proves that the net catches what it should, and lets through what it should."""
 
 import base64
+import inspect
 import io
 import os
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from types import SimpleNamespace
 
+import calibrate_outputs
 import chapters
 import checks
 import jupytext
+import matplotlib.pyplot as plt
 import nbformat
+import nbval_outputs
 import numpy as np
 import outputs
 import pytest
@@ -130,6 +135,10 @@ def halve(image):
     return image.resize((image.width // 2, image.height // 2))
 
 
+def mirror(image):
+    return image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+
+
 # per notebook, what is done to the stored side of which cell, and what nbval must say of it (None: nothing)
 HERE = {
     NUMBER: (lambda c: print_instead(c, "accuracy 0.983 ± 0.012 (n=20)"), "0.71 combined errors"),
@@ -159,13 +168,15 @@ ELSEWHERE_TOO = {
     TWO: (lambda c: c.outputs.reverse(), "stored: 'second'"),
     FIGURE: (lambda c: paint(c, halve), "another size"),
 }
-ELSEWHERE_PASSING = {FIGURE: (lambda c: paint(c, put_red_rectangle), None)}  # only its size is compared there
+ELSEWHERE_PICTURES = {FIGURE: (lambda c: paint(c, mirror), "the picture came mirrored")}
+ELSEWHERE_MORE_PICTURES = {FIGURE: (lambda c: paint(c, put_red_rectangle), "the picture shows something else")}
 TAMPERED = {
     "untouched": {},
     "here": HERE,
     "elsewhere": ELSEWHERE,
     "elsewhere_too": ELSEWHERE_TOO,
-    "elsewhere_passing": ELSEWHERE_PASSING,
+    "elsewhere_pictures": ELSEWHERE_PICTURES,
+    "elsewhere_more_pictures": ELSEWHERE_MORE_PICTURES,
 }
 
 
@@ -295,6 +306,7 @@ CHECKS = [
     checks.find_clocks,
     checks.find_malformed,
     checks.find_coarse,
+    checks.find_disagreeing,
 ]
 
 
@@ -521,6 +533,46 @@ def test_what_must_not_move_is_caught_everywhere(stored, fresh):
 @pytest.mark.parametrize(
     "text",
     [
+        "starts below 90 %: ~9 (at least 1 of 5: yes)",
+        "R-hat ~1.020 (below 1.01: yes)",
+        "~1.004 (below 1.01: no)",
+        "~380 (above 400: yes)",
+        "~-3.0 (within 2.5: yes)",
+        "~15 (all 16: yes)",
+        "R-hat ~0.520 (below 1.01: yes)",
+        "max bulk ESS ~-12 (above 400: no)",
+        "draws cut short, %: ~104 (below 20: no)",
+        "share of the mean square ~1.20 (above 0.05: yes)",
+        "~1.200 (above 0.95: yes)",
+        "~nan (below 1.01: yes)",
+        "9 of 5 starts",
+    ],
+)
+def test_a_diagnostic_that_cannot_be_is_caught(text):
+    assert outputs.compare_text(text, text, LEVEL)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "R-hat ~1.010 (below 1.01: yes)",  # 1.0098, rounded
+        "R-hat ~1.010 (below 1.01: no)",
+        "R-hat ~0.999 (below 1.01: yes)",
+        "~nan (below 1.01: no)",
+        "~-0.27 (below -0.1: yes)",
+        "divergent draws of 3,400 ~69 (explained: no)",
+        "~0.12 (below a half: yes)",
+        "5 of 5 starts, 0.7 of 9",
+        "~2 (at least 1 of 5: yes)",
+    ],
+)
+def test_a_diagnostic_that_can_be_passes(text):
+    assert outputs.compare_text(text, text, LEVEL) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "R-hat ~1.004",
         "R-hat ~1.004 (good)",
         "~nan",
@@ -578,6 +630,23 @@ def test_a_claim_is_compared_entry_by_entry(changes, same):
 
 def test_a_missing_claim_is_caught():
     assert not agree([{"id": "a"}, {"id": "b"}], [{"id": "a"}], compare=outputs.compare_json)
+
+
+def show_table(text, html):
+    return new_output("display_data", data={"text/plain": text, "text/html": f"<td>{html}</td>"})
+
+
+def test_copies_of_a_number_count_once():
+    table = show_table("0.971 ± 0.012  0.5 ± 0.1", "0.971 ± 0.012</td><td>0.5 ± 0.1")
+    assert [e.text for e in outputs.list_estimates([table])] == ["0.971 ± 0.012", "0.5 ± 0.1"]
+
+
+@pytest.mark.parametrize("number", ["0.971 ± 0.012", "~1.004 (below 1.01: yes)"])
+def test_copies_that_disagree_are_caught(number):
+    good, bad = show_table(number, number), show_table(number, number.replace("1 ", "2 ").replace("4 ", "5 "))
+    assert outputs.compare_outputs([good], [good], LEVEL) == []
+    assert "disagree" in outputs.compare_outputs([good], [bad], LEVEL)[0]
+    assert outputs.find_disagreeing([bad])
 
 
 def test_metadata_of_an_output_are_compared():
@@ -639,13 +708,35 @@ def print_runs(rng, runs, count, seeds):
     ]
 
 
-@pytest.mark.parametrize("seeds", [None, 20])
-def test_false_alarms_are_as_rare_as_promised(seeds):
-    rng = np.random.default_rng(20)
-    level = outputs.set_level(100)
-    stored, fresh = (print_runs(rng, 1000, 100, seeds) for _ in range(2))
-    alarms = sum(outputs.compare_text(a, b, level) != [] for a, b in zip(stored, fresh, strict=True))
-    assert alarms <= 4  # one expected at most, and five or more would be a chance of 0.4 %
+@pytest.mark.parametrize("seeds", [None, 3, 5, 20])
+def test_a_number_that_is_not_in_the_record_seldom_raises_a_false_alarm(seeds):
+    stored, fresh = (print_runs(np.random.default_rng(20 + run), 1, 4000, seeds)[0] for run in range(2))
+    before, now = (outputs.read_text(text).estimates for text in (stored, fresh))
+    level = outputs.set_level(1000)
+    alarms = sum(outputs.compare_estimates(a, b, level) != [] for a, b in zip(before, now, strict=True))
+    assert alarms <= 18  # 8 expected at most, 1 in 1,000 for the value and for the error; 19: a chance of 0.1 %
+
+
+# what a hostile tester planted (n, moved by how many combined errors, error times): seen without a record?
+PLANTED = [
+    ("", 8, 1, True),
+    ("", 5.5, 1, True),
+    (" (n=5)", 19, 1, True),
+    (" (n=5)", 0, 10, True),
+    (" (n=20)", 5.5, 1, True),
+    (" (n=20)", 3, 1, False),
+    (" (n=3)", 9, 1, True),
+    (" (n=3)", 6.5, 1, False),
+]
+
+
+@pytest.mark.parametrize(("seeds", "shift", "times", "seen"), PLANTED)
+def test_a_planted_shift_is_caught(honest, seeds, shift, times, seen):
+    stored = outputs.read_text(f"54.20 ± 1.00{seeds}").estimates[0]
+    fresh = outputs.read_text(f"{54.2 + shift * 2**0.5:.2f} ± {times:.2f}{seeds}").estimates[0]
+    assert bool(outputs.compare_estimates(stored, fresh, LEVEL)) == seen
+    assert outputs.compare_estimates(stored, fresh, LEVEL, known=honest["still"])
+    assert outputs.compare_estimates(stored, stored, LEVEL, known=honest["still"]) == []
 
 
 @pytest.mark.parametrize("seeds", ["", " (n=20)"])
@@ -658,6 +749,93 @@ def test_a_move_of_ten_errors_is_caught(seeds, error, up):
 @given(error=st.integers(10, 99), up=st.sampled_from([-1, 1]))
 def test_a_move_of_one_error_passes(seeds, error, up):
     assert agree(f"500 ± {error}{seeds}", f"{500 + up * error} ± {error}{seeds}")
+
+
+# --- the record of honest runs ------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def honest():
+    """Six runs of a book of 600 numbers with error 1: 400 stand still, others move by up to one error.
+
+    A dict with true standard deviations, what `measure_numbers` found, and what the record says of a number that
+    stands still.
+    """
+    rng = np.random.default_rng(3)
+    true = np.concatenate([np.zeros(400), rng.uniform(0.01, 1, 200)])
+    values = np.round(54.2 + true * rng.normal(size=(6, 600)), 2)
+    reading = [outputs.read_text("\n".join(f"{v:.2f} ± 1.00 (n=5)" for v in run)) for run in values]
+    found = calibrate_outputs.measure_numbers([("a", reading)])
+    fitted = calibrate_outputs.fit_numbers(found)
+    return {"true": true, "found": found, "still": tuple(fitted[key][0] for key in ("scale", "limit", "ratio"))}
+
+
+def test_the_limits_are_exceeded_as_often_as_they_say(honest):
+    true, found = honest["true"], honest["found"]
+    weights = calibrate_outputs.fit_multiples(found["square"] + found["floor"], found["degrees"], found["floor"])
+    limits = calibrate_outputs.find_limits(weights, 0.01)
+    moves = np.diff(np.random.default_rng(4).normal(size=(2, 500, 600)) * true, axis=0)[0]
+    assert 0.005 < np.mean(np.abs(moves[:, 400:]) > limits[400:]) < 0.02
+
+
+def test_a_number_that_stood_still_may_not_move_by_half_an_error(honest):
+    scale, limit, ratio = honest["still"]
+    assert scale == 0
+    assert limit < 0.5
+    assert ratio < 1.5
+
+
+def test_many_small_moves_at_once_are_a_drift():
+    rng = np.random.default_rng(5)
+    limit = calibrate_outputs.limit_drift(worth=20, level=1e-5)
+    assert outputs.find_drift(rng.normal(size=40), limit) == []
+    assert outputs.find_drift(2.5 + rng.normal(size=40), limit)
+    assert outputs.find_drift([50.0] + 39 * [0.0], limit) == []  # one number that jumps has a limit of its own
+
+
+def test_a_drift_is_found_across_the_numbers_of_a_text():
+    record = {
+        "numbers": {outputs.name_text("a 0.50 ± 0.10, b 0.70 ± 0.10"): [(0.1, 0.5, 2), (0.0, 0.1, 2)]},
+        "pictures": {},
+    }
+    stored, fresh = ([new_output("stream", text=f"a {v:.2f} ± 0.10, b 0.70 ± 0.10")] for v in (0.5, 0.3))
+    assert outputs.list_moves(stored, fresh, record) == [pytest.approx(2.0)]
+
+
+def test_correlated_numbers_are_worth_fewer():
+    rng = np.random.default_rng(6)
+    own, shared = rng.normal(size=(15, 40)), rng.normal(size=(15, 1))
+    assert 1 / calibrate_outputs.measure_correlation(own) > 15
+    assert 1 / calibrate_outputs.measure_correlation(shared + 0.1 * own) < 2
+    assert calibrate_outputs.measure_correlation(own[:2]) == 1  # of two runs nothing is known
+
+
+@pytest.mark.parametrize(("shift", "failed"), [(0.0, False), (3.0, True)])
+def test_a_book_that_drifts_fails(monkeypatch, shift, failed):
+    monkeypatch.setattr(nbval_outputs, "RECORD", {"book": {"drift": 4.0}})
+    monkeypatch.setattr(nbval_outputs, "all_moves", [shift + 0.1] * 100)
+    session = SimpleNamespace(config=object(), exitstatus=0)
+    nbval_outputs.pytest_sessionfinish(session)
+    assert bool(session.exitstatus) == failed
+
+
+@pytest.mark.parametrize(("shift", "failed"), [(0.0, False), (3.0, True)])
+def test_a_chapter_that_drifts_fails_in_its_last_cell(monkeypatch, nb, shift, failed):
+    monkeypatch.setattr(nbval_outputs, "RECORD", {"chapters": {"chapter": outputs.NOTHING | {"drift": 4.0}}})
+    monkeypatch.setattr(nbval_outputs, "run_cell", lambda cell: None)
+    parent, said = SimpleNamespace(nb=nb, moves=[shift + 0.1] * 100), []
+    for cell in checks.list_code(nb):
+        nbval_outputs._run_cell(
+            SimpleNamespace(parent=parent, cell=cell, path="chapter.ipynb", raise_cell_error=said.append)
+        )
+    assert len(said) == failed
+
+
+def test_every_sampler_gets_other_seeds_when_honest_runs_are_made():
+    source = inspect.getsource(calibrate_outputs.shift_seeds)
+    seeded = [name.split(".")[1:] for name in checks.list_seeded()]
+    samplers = {name for module, name in seeded if module in ("inference", "cache")} | {"draw_new_category"}
+    assert {name for name in samplers if not name.startswith("_") and f'"{name}"' not in source} == set()
 
 
 # --- pictures ----------------------------------------------------------------------------------------------
@@ -675,6 +853,52 @@ def test_one_pixel_is_caught_here_and_passes_elsewhere():
     other[3, 4, 0] += 1
     assert outputs.compare_pictures(encode(picture), encode(other), strict=True)
     assert outputs.compare_pictures(encode(picture), encode(other)) == []
+
+
+def draw_figure(seed, what="both"):
+    """Points around two curves, in base64; another seed draws other points."""
+    rng, x = np.random.default_rng(seed), np.linspace(0, 3, 40)
+    figure, ax = plt.subplots(figsize=(5, 3))
+    ax.set(xlim=(0, 3), ylim=(-1, 10))
+    ax.plot(x, x**2 + 0.1 * rng.normal(), color="C0")
+    ax.scatter(x, 9 - 2 * x + 0.2 * rng.normal(size=40), color="C3")
+    if what == "both":
+        ax.plot(x, 3 * np.sin(2 * x) + 3, color="C2")
+    if what == "other":
+        ax.clear()
+        ax.bar(range(5), [1, 4, 2, 5, 3])
+    file = io.BytesIO()
+    figure.savefig(file, dpi=100)
+    plt.close(figure)
+    return base64.b64encode(file.getvalue()).decode()
+
+
+@pytest.fixture(scope="module")
+def figure():
+    """A figure of honest draws, and how far others may lie off."""
+    pictures = [outputs.read_picture(draw_figure(seed)) for seed in range(3)]
+    return pictures[0], calibrate_outputs.limit_picture(pictures)
+
+
+def test_a_figure_of_other_draws_passes(figure):
+    stored, limits = figure
+    assert outputs.compare_shown(stored, outputs.read_picture(draw_figure(seed=9)), limits) == []
+
+
+@pytest.mark.parametrize("what", ["without a curve", "other"])
+def test_another_figure_of_the_same_size_is_caught(figure, what):
+    stored, limits = figure
+    assert outputs.compare_shown(stored, outputs.read_picture(draw_figure(9, what)), limits)
+
+
+def test_planted_faults_of_a_picture_are_caught(figure):
+    seen = calibrate_outputs.find_seen(*figure)
+    assert seen == dict.fromkeys([*outputs.TURNS, "without its largest series"], True)
+
+
+def test_a_figure_that_stood_still_may_not_move(figure):
+    stored, _ = figure
+    assert outputs.compare_shown(stored, outputs.read_picture(draw_figure(seed=9)), outputs.SAME_PICTURE)
 
 
 def test_a_picture_with_a_speck_is_still_blank():
