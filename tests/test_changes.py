@@ -87,6 +87,12 @@ def test_an_unknown_commit_is_refused_by_name(repository):
         read_claims("v2", repository)
 
 
+def test_without_git_it_says_what_is_missing(monkeypatch, repository):
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(SystemExit, match=r"there is no git here; wanted: git"):
+        read_claims("v1", repository)
+
+
 def test_without_a_commit_it_asks_for_one():
     with pytest.raises(SystemExit, match="make changes SINCE="):
         main([])

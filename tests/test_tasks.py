@@ -5,7 +5,10 @@ import json
 import os
 import sys
 import threading
+from pathlib import Path
 
+import dask
+import digests
 import pytest
 from distributed import Client, LocalCluster
 from studies import _tasks
@@ -121,19 +124,57 @@ def test_a_row_that_was_edited_by_hand_is_computed_again(toy, tmp_path, client):
     assert values(rows) == EXPECTED
 
 
-def test_other_code_gets_other_files(toy, tmp_path, client):
+def change(toy, text):
+    path = toy.HERE / "toy_study.py"
+    path.write_text(path.read_text().replace("10 * seed", text))
+
+
+def test_other_code_gets_other_files(toy, tmp_path):
     blocks = _tasks.list_blocks(toy)
     before = _tasks.name_file(tmp_path, blocks[0], _tasks.digest_code("toy_study"))
-    path = toy.HERE / "toy_study.py"
-    path.write_text(path.read_text() + "\n# changed\n")
+    change(toy, "11 * seed")
     after = _tasks.name_file(tmp_path, blocks[0], _tasks.digest_code("toy_study"))
     assert before != after
+
+
+def test_a_sibling_study_that_changed_gives_other_files(monkeypatch):
+    before = _tasks.digest_code("studies.new_categories_shape")
+    read = digests.read_source
+    other = digests.read_source(Path(_tasks.__file__))
+    monkeypatch.setattr(digests, "read_source", lambda path: other if path.stem == "new_categories" else read(path))
+    assert _tasks.digest_code("studies.new_categories_shape") != before
+
+
+def test_a_table_does_not_depend_on_itself():
+    _, files = _tasks.list_dependencies("studies.prior_scales")
+    assert "prior_scales.json" not in {path.name for path in files}
+    assert "prior_scales.json" in {path.name for path in _tasks.list_dependencies("studies.data_sets")[1]}
 
 
 def test_a_worker_with_other_code_refuses(toy, tmp_path):
     with pytest.raises(RuntimeError, match=r"other code or other pinned packages.*the same commit"):
         _tasks.compute_block("toy_study", toy.CASES[:1], "0" * 64, "")
     assert calls(toy) == []
+
+
+def test_a_worker_that_loaded_what_has_changed_since_refuses(toy):
+    _tasks.compute_block("toy_study", toy.CASES[:1], _tasks.digest_code("toy_study"), "")
+    change(toy, "11 * seed")
+    with pytest.raises(RuntimeError, match=r"toy_study\.py.*before it was changed.*start it again"):
+        _tasks.compute_block("toy_study", toy.CASES[:1], _tasks.digest_code("toy_study"), "")
+    assert len(calls(toy)) == 1
+
+
+def test_a_worker_may_go_on_when_a_comment_changed(toy):
+    _tasks.compute_block("toy_study", toy.CASES[:1], _tasks.digest_code("toy_study"), "")
+    change(toy, "10 * seed  # changed")
+    _tasks.compute_block("toy_study", toy.CASES[:1], _tasks.digest_code("toy_study"), "")
+    assert len(calls(toy)) == 2
+
+
+def test_without_git_there_is_no_commit(monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    assert _tasks.find_commit() == ""
 
 
 def test_a_task_that_fails_is_named_and_the_others_are_kept(toy, tmp_path, client):
@@ -186,6 +227,36 @@ def test_a_scheduler_that_is_not_there_is_named(toy, tmp_path, monkeypatch):
     monkeypatch.setattr(_tasks, "PATIENCE", "1s")
     with pytest.raises(SystemExit, match=r"SCHEDULER=tcp://127.0.0.1:9: .*wanted: tcp://host:port of a running"):
         run(toy, tmp_path)
+
+
+def test_a_scheduler_without_workers_ends_with_a_sentence(toy, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(_tasks, "LOOK", 0.1)
+    monkeypatch.setattr(_tasks, "LONELY", 0.3)
+    with LocalCluster(n_workers=0, processes=False, dashboard_address=":0", protocol="tcp") as cluster:
+        monkeypatch.setenv("SCHEDULER", cluster.scheduler_address)
+        with pytest.raises(RuntimeError, match=r"no worker has come.*0 of 4 tasks.*the same command goes on"):
+            run(toy, tmp_path)
+    assert "waiting for workers" in capsys.readouterr().err
+
+
+def test_a_scheduler_that_is_killed_ends_with_a_sentence_and_the_run_goes_on(toy, tmp_path, monkeypatch):
+    cluster = LocalCluster(n_workers=1, processes=False, threads_per_worker=1, dashboard_address=":0", protocol="tcp")
+    client = Client(cluster.scheduler_address, set_as_default=False)
+
+    def kill(done, *_):
+        if done == 1:
+            cluster.close()
+
+    with pytest.raises(RuntimeError, match=r"the scheduler is gone.* of 4 tasks are kept.*the same command goes on"):
+        run(toy, tmp_path, client, show=kill)
+    client.close()
+    kept = len(list((tmp_path / "tasks").glob("*.json")))
+    assert 1 <= kept < 4
+
+
+def test_workers_may_be_away_for_longer_than_dask_waits(toy, tmp_path, monkeypatch):
+    with _tasks._connect(None):
+        assert dask.config.get("distributed.deploy.lost-worker-timeout") == _tasks.AWAY
 
 
 def test_the_time_that_is_left_follows_the_estimates(toy, tmp_path, client):

@@ -50,7 +50,10 @@ def read_claims(commit=None, root=ROOT):
         text = (Path(root) / "book" / "claims.json").read_text(encoding="utf8")
     else:
         command = ["git", "-C", str(root), "show", f"{commit}:book/claims.json"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+        except OSError:
+            raise SystemExit("there is no git here; wanted: git, which has the claims of older commits") from None
         if done.returncode:
             raise SystemExit(
                 f"{commit!r} has no book/claims.json; wanted: a commit or tag of `git log -- book/claims.json`"

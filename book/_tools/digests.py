@@ -47,7 +47,7 @@ def digest_dependencies(source, root=BOOK, *, apart=(), locked=LOCKED):
     """
     root = Path(root)
     if isinstance(source, Path):
-        found, path = _read_module(source), source.resolve()
+        found, path = read_source(source), source.resolve()
         waiting, known = _place(path, root), {path}
     else:
         found, waiting, known = _parse(_drop_magics(source), "this code"), [], set()
@@ -61,7 +61,7 @@ def digest_dependencies(source, root=BOOK, *, apart=(), locked=LOCKED):
             path = None if name in apart else _find(name, root)
             if path and path not in known:
                 known.add(path)
-                below = _read_module(path)
+                below = read_source(path)
                 parts.append((name, below.digest))
                 waiting.append((below, name, path.name == "__init__.py"))
     tables = sorted(path for path in tables if path.exists())
@@ -123,7 +123,7 @@ def _is_text(node):
     return isinstance(node, ast.Expr) and isinstance(getattr(node.value, "value", None), str)
 
 
-def _read_module(path):
+def read_source(path):
     return _parse_file(path, path.read_text(encoding="utf-8"))
 
 

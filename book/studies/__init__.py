@@ -9,12 +9,14 @@ A study is a module with
 and perhaps
 
 - ``block(case)``: neighbouring cases with one block are one task; default: with one first value,
-- ``estimate(case)``: CPU-seconds, for the progress bar and for the choice of rows that the tests compute again,
-- ``RECOMPUTED``: the cases among which they choose; default: all of them,
-- ``UNCOMPARED``: columns that they do not compare, such as seconds,
+- ``estimate(case)``: CPU-seconds, for the progress bar and for the choice of rows that are computed again,
+- ``FIRST``: CPU-seconds that the first row of a process takes on top, such as a posterior that all rows need,
+- ``RECOMPUTED``: the cases among which tests choose; default: all of them,
+- ``UNCOMPARED``: columns that are not compared, such as seconds,
 
 and its table is ``book/data/<module>.json``: the rows, their digest, and the versions, the commit and the machine that
-made them.
+made them. ``checked`` says under which code and lock (`digests`) it was made, or some of its rows were computed again
+and found to agree (`_checks`); the tests ask that this is the present one.
 """
 
 import sys

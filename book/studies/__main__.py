@@ -1,22 +1,33 @@
-"""python -m studies [NAME …]: run the named studies (default: those whose table is missing).
+"""python -m studies: see of every study whether its table was made, or checked, under the present code and lock.
+
+    python -m studies                 check the tables that were not, run those that cannot be checked or do not agree
+    python -m studies NAME …          run these in full
+    python -m studies --check [NAME …]  compute a sample of rows again, and stamp the tables that agree; run nothing
+    python -m studies --list          say how it stands, change nothing
 
 Rows are computed as tasks on Dask, on all cores of this machine; JOBS=1 takes one, SCHEDULER=tcp://… the workers of any
-`dask scheduler`. A run that was stopped goes on where it was. Studies of what is measured run alone, row after row.
+`dask scheduler`. A run that was stopped goes on where it was. Studies of what is measured run alone, row after row, and
+are never compared.
 """
 
+import argparse
 import importlib
 import json
 import os
 import pkgutil
 import sys
+import tempfile
 from importlib.metadata import version
+from pathlib import Path
 
 from bnn.report import DATA
 from chapters import machine
 
 import studies
-from studies import _tasks
+from studies import _checks, _tasks
 from studies._tasks import PACKAGES
+
+SECONDS = 240  # CPU-seconds for rows of one study that are computed again
 
 
 def names():
@@ -31,6 +42,12 @@ def load(name):
     return importlib.import_module(f"studies.{name}")
 
 
+def read(name):
+    """The table of a study (dict), or None where there is none."""
+    path = DATA / f"{name}.json"
+    return json.loads(path.read_text()) if path.exists() else None
+
+
 def run(name, client=None):
     """Compute all rows of a study and write its table, all or nothing.
 
@@ -39,33 +56,126 @@ def run(name, client=None):
     name : str
     client : distributed.Client, or None as in `_tasks.run_tasks`
     """
-    study = load(name)
+    study, commit = load(name), _tasks.find_commit()
+    stamp = {}
     if study.MEASURED:
         rows, machines = _measure(name, study), [machine()]
     else:
-        blocks, estimate = _tasks.list_blocks(study), getattr(study, "estimate", None)
-        hours = f", about {sum(map(estimate, study.CASES)) / 3600:.1f} CPU-hours in all" if estimate else ""
-        print(f"{name}: {len(study.CASES)} rows in {len(blocks)} tasks{hours}", flush=True)
-        rows, machines = _tasks.run_tasks(
-            study.__name__, blocks, folder=_tasks.find_folder(name), estimate=estimate, client=client,
-            show=_tasks.draw_bar,
-        )  # fmt: skip
+        hours = sum(_checks.get_cost(case, study) for case in study.CASES) / 3600
+        print(f"{name}: {len(study.CASES)} rows, about {hours:.1f} CPU-hours in all", flush=True)
+        folder = _tasks.find_folder(name)
+        rows, machines = _compute(study, _tasks.list_blocks(study), folder, client)
+        others = _checks.list_seeds_apart(study, rows, study.CASES, 2 * SECONDS)
+        apart = _compute(study, [[case] for case in others], folder, client)[0]
+        stamp = {"checked": _stamp(study, commit, len(rows), "made", _spread(study, rows, apart))}
     several = dict.fromkeys(machine(), "several")
     table = {
         "study": name,
         "measured": study.MEASURED,
-        "commit": _tasks.find_commit(),
+        "commit": commit,
         "machine": machines[0] if all(found == machines[0] for found in machines) else several,
         "python": sys.version.split()[0],
         "versions": {package: version(package) for package in PACKAGES},
+        **stamp,
         "digest": _tasks.digest_rows(rows),
         "rows": rows,
     }
+    _write(name, table)
+    print(f"wrote {name}.json with {len(rows)} rows, digest {table['digest'][:16]}")
+
+
+def check(name, client=None, seconds=SECONDS):
+    """Compute a sample of a table's rows again; where they agree, stamp the table as checked under this code.
+
+    Parameters
+    ----------
+    name : str
+    client : distributed.Client, or None as in `_tasks.run_tasks`
+    seconds : float, CPU-seconds for the rows; as many again, the first time, to see how far seeds differ
+
+    Returns
+    -------
+    bool
+        Whether the rows agree. What does not is printed.
+    """
+    study, table = load(name), read(name)
+    cases = _checks.draw_cases(
+        study, study.CASES, seconds, _checks.seed_by(_checks.describe_head(), name), at_least=2
+    )  # fmt: skip
+    known = table.get("checked", {}).get("spread")
+    others = [] if known else _checks.list_seeds_apart(study, table["rows"], cases, seconds)
+    n_kinds = len(_checks.list_by_kind(cases, study)), len(_checks.list_by_kind(study.CASES, study))
+    print(f"{name}: {len(cases)} of {len(study.CASES)} rows again, {n_kinds[0]} of {n_kinds[1]} kinds", flush=True)
+    with tempfile.TemporaryDirectory() as folder:  # nothing that was computed before is taken for a row again
+        found, _ = _compute(study, [[case] for case in [*cases, *others]], Path(folder), client)
+    again, apart = found[: len(cases)], found[len(cases) :]
+    commit, spread = _tasks.find_commit(), known or _spread(study, table["rows"], apart)
+    stamp = _stamp(study, commit, len(cases), "equal bytes", spread)
+    rows = {json.dumps(_checks.get_case(row, study), sort_keys=True): row for row in table["rows"]}
+    exact, wrong, equal = _checks.is_exact(table, machine()), [], True
+    for case, computed in zip(cases, again, strict=True):
+        fresh = {key: value for key, value in computed.items() if key not in _checks.STAMP | case.keys()}
+        if "skipped" in fresh:
+            stamp["rows"] -= 1
+            continue
+        row = rows[json.dumps(case, sort_keys=True)]
+        equal = equal and all(
+            row.get(key) == fresh[key] for key in fresh if key not in getattr(study, "UNCOMPARED", ())
+        )
+        different, unknown = _checks.compare_row(row, fresh, table | {"checked": stamp}, study, exact=exact)
+        wrong += [f"  {case}: {words}" for words in different]
+        wrong += [f"  {case}: cannot be compared: {words}" for words in unknown]
+    if wrong or not stamp["rows"]:
+        print("\n".join([f"{name} does not agree, {len(wrong)} numbers:", *wrong[:20]]), flush=True)
+        return False
+    if not equal:
+        stamp["agreement"] = "within errors"
+    _write(
+        name, {key: value for key, value in table.items() if key != "rows"} | {"checked": stamp, "rows": table["rows"]}
+    )
+    print(f"{name} agrees, {stamp['agreement']}: stamped at {commit or 'no commit'}", flush=True)
+    return True
+
+
+def settle(name):
+    """Do what a table needs, least first: nothing, a check, a whole run."""
+    state, why = _checks.find_state(name, load(name), read(name))
+    print(f"{name}: {state}, {why}", flush=True)
+    if state == "run" or (state == "check" and not check(name)):
+        run(name)
+
+
+def _compute(study, blocks, folder, client):
+    """Rows and machines of blocks of cases."""
+    estimate = lambda case: _checks.get_cost(case, study)  # noqa: E731
+    return _tasks.run_tasks(
+        study.__name__, blocks, folder=folder, estimate=estimate, client=client, show=_tasks.draw_bar
+    )  # fmt: skip
+
+
+def _spread(study, rows, apart):
+    """How far seeds differ, in a table's rows and those that were computed for it; rounded, for the file."""
+    found = _checks.measure_spread([*rows, *apart], study)
+    return {column: [float(f"{sd:.4g}"), dof, varies] for column, (sd, dof, varies) in sorted(found.items())}
+
+
+def _stamp(study, commit, n_rows, agreement, spread):
+    code = _tasks.digest_code(study.__name__)
+    return {
+        "commit": commit,
+        "code": code,
+        "identity": machine(),
+        "rows": n_rows,
+        "agreement": agreement,
+        "spread": spread,
+    }
+
+
+def _write(name, table):
     path = DATA / f"{name}.json"
     part = path.with_suffix(".part")
     part.write_text(json.dumps(table, indent=1) + "\n")
     os.replace(part, path)
-    print(f"wrote {path.name} with {len(rows)} rows, digest {table['digest'][:16]}")
 
 
 def _measure(name, study):
@@ -77,12 +187,38 @@ def _measure(name, study):
     return rows
 
 
-if __name__ == "__main__":
-    wanted = sys.argv[1:] or [name for name in names() if not (DATA / f"{name}.json").exists()]
-    if not wanted:
-        print("every study has its table; name one to run it again")
-    for wanted_name in wanted:
+def list_in_order():
+    """All studies, those first whose tables other studies read."""
+    files = {path.name for name in names() for path in _tasks.list_dependencies(f"studies.{name}")[1]}
+    return sorted(names(), key=lambda name: f"{name}.json" not in files)
+
+
+def main(arguments=None):
+    """What the module's first lines say. Returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m studies", description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--check", action="store_true", help="compute some rows again, stamp what agrees, run nothing")
+    parser.add_argument("--list", action="store_true", help="say how it stands, change nothing")
+    asked = parser.parse_args(arguments)
+    failed = False
+    for name in asked.names or list_in_order():
+        study, table = load(name), read(name)
+        state, why = _checks.find_state(name, study, table)
+        if asked.list:
+            print(f"{name}: {state}, {why}")
+            continue
         try:
-            run(wanted_name)
+            if not asked.check:
+                run(name) if asked.names else settle(name)
+            elif state == "run" or study.MEASURED:
+                print(f"{name}: {state}, {why}", flush=True)
+                failed |= state == "run"
+            elif asked.names or state == "check":
+                failed |= not check(name)
         except RuntimeError as error:
             raise SystemExit(str(error)) from None
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -8,6 +8,7 @@ Dask's part.
 
 import hashlib
 import importlib
+import importlib.util
 import json
 import os
 import subprocess
@@ -19,13 +20,16 @@ from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
 
-import bnn
+import psutil
 from chapters import REQUIREMENTS, machine
+from digests import OURS, digest_dependencies, read_source
 
 PACKAGES = ("pymc", "pytensor", "numba", "numpy", "scikit-learn", "jax", "nutpie")
 FOLDER, SCHEDULER, JOBS = "BNN_TASKS", "SCHEDULER", "JOBS"  # environment variables
-APART = ("claims", "drawing", "plots", "report")  # modules of `bnn` that no row depends on
+APART = ("bnn.claims", "bnn.drawing", "bnn.plots", "bnn.report")  # no row depends on them
 PATIENCE = "10s"  # for an answer of a scheduler elsewhere
+AWAY = "1h"  # for workers that died to come back: Dask's 15 s are too short for a machine under load
+LOOK, LONELY = 5, 180  # seconds: how often we look for workers while nothing comes, and how long we wait without any
 AHEAD = 2  # tasks handed out for each worker, so that none waits for this process
 
 
@@ -42,17 +46,15 @@ def list_blocks(study):
     return [list(cases) for _, cases in groupby(study.CASES, key=block)]
 
 
+def list_dependencies(module):
+    """SHA-256 of the code, tables and locked versions that a study's rows depend on (`digests`), and their files."""
+    path = Path(importlib.util.find_spec(module).origin)
+    return digest_dependencies(path, apart=(*APART, f"{path.stem}.json"))
+
+
 def digest_code(module):
-    """SHA-256 of the source that the rows of a study depend on, and of the pinned packages, as hexadecimal text."""
-    study = Path(importlib.import_module(module).__file__)
-    package = Path(bnn.__file__).parent
-    files = [path for path in sorted(package.glob("*.py")) if path.stem not in APART]
-    files += [*sorted(study.parent.glob("_*.py")), study, REQUIREMENTS]
-    digest = hashlib.sha256()
-    for path in files:
-        if path.name not in ("__init__.py", "__main__.py", "_tasks.py"):
-            digest.update(path.name.encode() + path.read_bytes())
-    return digest.hexdigest()
+    """The first part of `list_dependencies`."""
+    return list_dependencies(module)[0]
 
 
 def digest_rows(rows):
@@ -83,11 +85,49 @@ def write_task(path, done):
 
 
 def find_commit():
-    """The commit of this checkout, with a + where files were changed since; "" where there is no git."""
-    ask = ["git", "-C", str(REQUIREMENTS.parent)]
-    commit = subprocess.run([*ask, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
-    changed = subprocess.run([*ask, "status", "--porcelain", "--", "book"], capture_output=True, text=True, check=False)
-    return commit.stdout.strip() + ("+" if changed.stdout.strip() else "")
+    """The commit of this checkout, with a + where sources were changed since; "" where there is no git."""
+    sources = ("book", ":(exclude)book/data", ":(exclude)book/*.ipynb", ":(exclude)book/claims.json")
+    commit = ask_git("rev-parse", "--short", "HEAD")
+    return commit + ("+" if commit and ask_git("status", "--porcelain", "--", *sources) else "")
+
+
+def ask_git(*arguments):
+    """What git says of this checkout, "" where it fails or is not there."""
+    command = ["git", "-C", str(REQUIREMENTS.parent), *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    return "" if done.returncode else done.stdout.strip()
+
+
+_loaded = {}  # file of a module: the digest of its source when this process had it first
+
+
+def _note_loaded(since=None):
+    """Note the sources of our modules that are loaded; one that is younger than `since` (seconds) is none of them."""
+    for name, module in list(sys.modules.items()):
+        path = getattr(module, "__file__", None)
+        if name.partition(".")[0] in OURS and path and path not in _loaded and os.path.exists(path):
+            young = since is not None and os.path.getmtime(path) > since
+            _loaded[path] = "" if young else read_source(Path(path)).digest
+
+
+def _refuse_stale(files):
+    """RuntimeError where a file's source is not the one that this process has loaded."""
+    loaded = {str(Path(module.__file__).resolve()) for module in list(sys.modules.values()) if _has_file(module)}
+    for path in files:
+        now = read_source(path).digest
+        if str(path) in loaded and _loaded.setdefault(str(path), now) != now:
+            raise RuntimeError(f"this worker loaded {path.name} before it was changed; wanted: start it again")
+
+
+def _has_file(module):
+    return isinstance(getattr(module, "__file__", None), str)
+
+
+# `bnn.environment` was loaded as the process began; a second's grace for the clock
+_note_loaded(since=psutil.Process().create_time() + 1)
 
 
 def compute_block(module, cases, code, commit):
@@ -96,13 +136,18 @@ def compute_block(module, cases, code, commit):
     Raises
     ------
     RuntimeError
-        When the worker has other code than the process that asks.
+        When the worker has other code than the process that asks, on its disk or loaded.
     """
-    if digest_code(module) != code:
+    found, files = list_dependencies(module)
+    if found != code:
         raise RuntimeError(
             f"this worker has other code or other pinned packages than the process that asked for {module}; wanted: "
             "the same commit and the same requirements.txt on both, and workers started after the last change"
         )
+    files = [path for path in files if path.suffix == ".py"]
+    _refuse_stale(files)
+    for path in files:
+        _loaded[str(path)] = read_source(path).digest  # what is imported below, now or by a row
     study = importlib.import_module(module)
     versions = ", ".join(f"{package} {version(package)}" for package in PACKAGES)
     stamp = {"commit": commit, "versions": versions}
@@ -143,13 +188,17 @@ def run_tasks(module, blocks, *, folder, estimate=None, client=None, show=None):
     waiting = [i for i in range(len(blocks)) if i not in done]
     failed = {}
     if waiting:
-        with _connect(client) as connected:
-            for i, result in _compute(connected, module, blocks, waiting, paths, code, commit, costs, show):
-                if isinstance(result, Exception):
-                    failed[i] = result
-                else:
-                    write_task(paths[i], result)
-                    done[i] = result
+        try:
+            with _connect(client) as connected:
+                for i, result in _compute(connected, module, blocks, waiting, paths, code, commit, costs, show):
+                    if isinstance(result, Exception):
+                        failed[i] = result
+                    else:
+                        write_task(paths[i], result)
+                        done[i] = result
+        except _NoWorkersError as error:
+            kept = f"{len(done)} of {len(blocks)} tasks are kept in {folder}"
+            raise RuntimeError(f"{error}; {kept}, the same command goes on from there") from None
     if failed:
         first = "\n".join(f"  {blocks[i][0]}: {type(error).__name__}: {error}" for i, error in list(failed.items())[:5])
         raise RuntimeError(f"{len(failed)} of {len(blocks)} tasks failed; the others are kept in {folder}:\n{first}")
@@ -172,7 +221,7 @@ def _connect(client):
         except (OSError, ValueError) as error:
             wanted = "tcp://host:port of a running `dask scheduler`"
             raise SystemExit(f"{SCHEDULER}={address}: {error}; wanted: {wanted}") from None
-    dask.config.set({"distributed.worker.daemon": True})
+    dask.config.set({"distributed.worker.daemon": True, "distributed.deploy.lost-worker-timeout": AWAY})
     count = getattr(os, "process_cpu_count", os.cpu_count)  # Python 3.12 has only the second
     n_workers = int(os.environ.get(JOBS) or count())
     return Client(
@@ -181,48 +230,59 @@ def _connect(client):
     )  # fmt: skip
 
 
+class _NoWorkersError(Exception):
+    """Nobody is left to compute; the message says who is missing."""
+
+
 def _compute(client, module, blocks, waiting, paths, code, commit, costs, show):
     """Yield (task, rows or exception) as they come; a task that another run has done meanwhile is not handed out."""
-    from distributed import as_completed
-
     n_workers = max(len(client.scheduler_info(n_workers=-1)["workers"]), 1)
     queue, numbers = list(waiting), {}
-    start, total, spent = time.monotonic(), sum(costs[i] for i in waiting), 0.0
-
-    def hand_out():
-        while queue:
+    start, total, spent, n = time.monotonic(), sum(costs[i] for i in waiting), 0.0, 0
+    while queue or numbers:
+        while queue and len(numbers) < AHEAD * n_workers:
             i = queue.pop(0)
-            if (found := read_task(paths[i])) is not None:
-                return i, found, None
-            future = client.submit(compute_block, module, blocks[i], code, commit, pure=False)
-            numbers[future] = i
-            return i, None, future
-        return None
+            if (found := read_task(paths[i])) is None:
+                numbers[client.submit(compute_block, module, blocks[i], code, commit, pure=False)] = i
+                continue
+            spent += costs[i]
+            yield i, found
+        for future in _wait(client, sorted(numbers, key=numbers.get)) if numbers else ():
+            i, error = numbers.pop(future), future.exception()
+            yield i, error if error is not None else future.result()
+            spent += costs[i]
+            n += 1
+            if show is not None:
+                elapsed = time.monotonic() - start
+                show(n, len(waiting), elapsed, elapsed * (total - spent) / spent if spent else None)
 
-    completed = as_completed(loop=client.loop)
 
-    def fill():
-        while completed.count() < AHEAD * n_workers and (given := hand_out()):
-            i, found, future = given
-            if future is None:
-                yield i, found
-            else:
-                completed.add(future)
+def _wait(client, futures):
+    """Those of `futures` that are done, at least one, in their order.
 
-    for i, found in fill():
-        spent += costs[i]
-        yield i, found
-    for n, future in enumerate(completed, 1):
-        i = numbers.pop(future)
-        error = future.exception()
-        yield i, error if error is not None else future.result()
-        spent += costs[i]
-        if show is not None:
-            elapsed = time.monotonic() - start
-            show(n, len(waiting), elapsed, elapsed * (total - spent) / spent if spent else None)
-        for j, found in fill():
-            spent += costs[j]
-            yield j, found
+    Raises
+    ------
+    _NoWorkersError
+        When the scheduler is gone, or has had no worker for LONELY seconds.
+    """
+    from distributed import CancelledError, wait
+
+    alone = None
+    while True:
+        try:
+            with client.as_current():
+                done = wait(futures, timeout=LOOK, return_when="FIRST_COMPLETED").done
+            return [future for future in futures if future in done]
+        except CancelledError:
+            raise _NoWorkersError("the scheduler is gone") from None
+        except TimeoutError:  # a long task, or nobody who does it
+            if client.nthreads():
+                alone = None
+            elif alone is None:
+                alone = time.monotonic()
+                print(f"waiting for workers, for up to {LONELY} s", file=sys.stderr, flush=True)
+            elif time.monotonic() - alone > LONELY:
+                raise _NoWorkersError(f"no worker has come in {LONELY} s") from None
 
 
 def draw_bar(done, total, elapsed, left, *, width=30, file=sys.stderr):

@@ -17,6 +17,11 @@ CASES += [{"likelihood": "fused", "backend": backend} for backend in ("Numba", "
 RECOMPUTED = [case for case in CASES if case["backend"] != "C"]
 
 
+def estimate(case):
+    """CPU-seconds of a row, roughly."""
+    return 12
+
+
 def compute(likelihood, backend):
     """Log density in nats, and the largest difference of a slope to the reference, as a share of the largest slope."""
     if backend == "C" and not pytensor.config.cxx:

@@ -25,6 +25,11 @@ CASES = [{"data": name, "method": method, "seed": 1} for name in DATA_SETS for m
 RECOMPUTED = [case for case in CASES if case["method"] in UNPOOLED]  # the others need the hierarchical posterior first
 
 
+def estimate(case):
+    """CPU-seconds of a row, roughly."""
+    return {"hierarchical": 120}.get(case["method"], 40 if case["method"] in UNPOOLED else 180)
+
+
 def compute(data, method, seed):
     """Train accuracy, test scores with errors, and diagnostics."""
     moons = _fits.load_moons(data)

@@ -25,6 +25,11 @@ RECOMPUTED = CASES[:2]  # the others take minutes
 POINTS = ((0, 14), (2, 44), (5, 55), (9, 27), (12, 72), (17, 90))  # category, point of a grid of 10 x 10
 
 
+def estimate(case):
+    """CPU-seconds of a row, roughly."""
+    return 60 if case["way"].startswith("nutpie, fused") else 300
+
+
 def compute(way, seed):
     """Mean and Monte Carlo error of each quantity; R-hat and ESS of all that is identified."""
     engine, likelihood, dtype = WAYS[way]

@@ -23,6 +23,11 @@ CHECKPOINTS = np.unique(np.geomspace(100, N_STEPS, 40).round().astype(int))
 N_DRAWS = 100  # of the weights, behind the loss at a checkpoint: the same normal noise at each
 
 
+def estimate(case):
+    """CPU-seconds of a row, roughly."""
+    return 10
+
+
 def build(batch):
     """The flat network on batches of the two moons, or on all points."""
     moons = data.flat_moons(seed=0)

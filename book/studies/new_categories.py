@@ -30,6 +30,12 @@ METHODS = (
 )  # fmt: skip
 N_TEST = 1000
 DATA_SEED = 2001
+FIRST = 150  # CPU-seconds: the priors come from a posterior of eighteen categories
+
+
+def estimate(case):
+    """CPU-seconds of a row, roughly."""
+    return 12
 
 
 @lru_cache

@@ -24,6 +24,11 @@ CASES = [
 ]
 
 
+def estimate(case):
+    """CPU-seconds of a row, roughly."""
+    return 60 if case["n_hidden"] == N_HIDDEN else 120
+
+
 def load_moons(name):
     """The articles' data set, or one of ours by its seed."""
     return data.legacy_rotated_moons() if name == "legacy" else data.rotated_moons(seed=int(name))

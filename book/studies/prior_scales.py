@@ -13,6 +13,11 @@ CASES = [{"data": str(seed), "seed": 1} for seed in (101, 102, 103)]
 SETTINGS = {"draws": 700, "tune": 600}
 
 
+def estimate(case):
+    """CPU-seconds of a row, roughly."""
+    return 60
+
+
 def compute(data, seed):
     """Root mean square of the weights of all categories, by layer, and the verdict on the run."""
     moons = _fits.load_moons(data)

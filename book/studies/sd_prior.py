@@ -20,6 +20,11 @@ CASES = [{"data": name, "prior": prior, "seed": 1} for name in DATA_SETS for pri
 RECOMPUTED = CASES[:1]  # a minute and more each; the tests of `data_sets` compute others
 
 
+def estimate(case):
+    """CPU-seconds of a row, roughly."""
+    return 300 if case["prior"].endswith("connection") else 100
+
+
 def compute(data, prior, seed):
     """Mean and Monte Carlo error of each layer's sd, its order, test scores, verdict."""
     moons = _fits.load_moons(data)

@@ -1,0 +1,298 @@
+"""Is a table still what its study computes? Which rows to compute again, and how far they may lie from the table's.
+
+Under the settings that made a table, a row must come out again, to 1e-9. Under others (another lock, another kind of
+processor) a sampler draws other numbers, and a row may lie as far away as chance takes it: five Monte Carlo errors
+where the row has them, else a quantile of Student's t times the standard deviation over seeds. That comes from rows of
+the table that differ in their seed alone or, where these are few, from all kinds of rows together and from rows that
+were computed with other seeds for this purpose (`spread` in a table's stamp). What none of them tells cannot be
+compared, and is never passed over.
+"""
+
+import hashlib
+import json
+from itertools import groupby
+from pathlib import Path
+
+import numpy as np
+from digests import read_versions
+from scipy import stats
+
+from studies import _tasks
+
+STAMP = {"commit", "versions"}  # of a row, where it comes from
+RARE = ("divergences", "flat_directions", "pareto_bad", "passed")  # counts: one more or less is chance
+CHANCE = 1e-5  # of a false alarm, each number, under other settings
+ENOUGH = 4  # degrees of freedom of a standard deviation
+OTHER_SEEDS = 1000  # and more is added to a row's seed, to see how far seeds differ
+N_SPREAD = 4  # rows that are computed with two other seeds each
+
+
+def get_case(row, study):
+    """The part of a row that was given."""
+    return {key: row.get(key) for key in study.CASES[0]}
+
+
+def get_kind(row, study):
+    """What rows that differ in their seed alone have in common, as text."""
+    return json.dumps({key: row.get(key) for key in study.CASES[0] if key != "seed"}, sort_keys=True)
+
+
+def get_cost(case, study):
+    """CPU-seconds of a row (float): the study's `estimate`, else a guess."""
+    return getattr(study, "estimate", lambda case: 30)(case)
+
+
+def get_uncompared(study):
+    """The columns that nobody compares, such as seconds (set)."""
+    return set(getattr(study, "UNCOMPARED", ()))
+
+
+def list_by_kind(rows, study):
+    """The rows of each kind: list of lists."""
+    key = lambda row: get_kind(row, study)  # noqa: E731
+    return [list(alike) for _, alike in groupby(sorted(rows, key=key), key=key)]
+
+
+def draw_cases(study, cases, seconds, seed, *, at_least=0):
+    """Draw cases whose rows together take at most `seconds`, of as many kinds as fit.
+
+    Parameters
+    ----------
+    study : module
+    cases : list of dict
+    seconds : float, CPU-seconds, what the first row of a process takes on top (`FIRST`) included
+    seed : int
+    at_least : int, so many in any case, the cheapest ones
+
+    Returns
+    -------
+    list of dict
+    """
+    rng = np.random.default_rng(seed)
+    mixed = [cases[i] for i in rng.permutation(len(cases))]
+    turn, count = [], {}
+    for case in mixed:  # the first of each kind, then the second of each, …
+        kind = get_kind(case, study)
+        count[kind] = count.get(kind, 0) + 1
+        turn.append(count[kind])
+    chosen, left = [], seconds - getattr(study, "FIRST", 0)
+    for i in np.argsort(turn, kind="stable"):
+        if get_cost(mixed[i], study) <= left:
+            chosen.append(mixed[i])
+            left -= get_cost(mixed[i], study)
+    rest = sorted((case for case in mixed if case not in chosen), key=lambda case: get_cost(case, study))
+    return chosen + rest[: max(at_least - len(chosen), 0)]
+
+
+# --- how far seeds differ
+
+
+def measure_spread(rows, study):
+    """How far rows differ that differ in their seed alone, all kinds together.
+
+    Returns
+    -------
+    dict
+        Of column to [relative standard deviation, degrees of freedom, whether it differs where it is no number].
+    """
+    found = {}
+    for alike in list_by_kind(rows, study):
+        for column in alike[0].keys() - STAMP - study.CASES[0].keys() - get_uncompared(study):
+            total, dof, varies = found.setdefault(column, [0.0, 0, False])
+            values = [_read(row.get(column)) for row in alike]
+            numbers = [value for value in values if value is not None]
+            if len(numbers) < len(values):
+                varies |= len({json.dumps(row.get(column)) for row in alike}) > 1
+            if not numbers:
+                dof += len(alike) - 1
+            elif len({value.shape for value in numbers}) == 1:
+                numbers = np.array(numbers)
+                scale = abs(numbers).mean() or 1.0
+                total += float((((numbers - numbers.mean(axis=0)) / scale) ** 2).mean(axis=1).sum())
+                dof += len(numbers) - 1
+            found[column] = [total, dof, bool(varies)]
+    return {c: [float(np.sqrt(total / max(dof, 1))), dof, varies] for c, (total, dof, varies) in found.items() if dof}
+
+
+def list_seeds_apart(study, rows, cases, seconds):
+    """Cases with other seeds that tell how far seeds differ, where the table itself does not (list of dict).
+
+    Up to N_SPREAD of `cases`, twice each, as long as they fit into `seconds`, two at least; none where the table has
+    enough.
+    """
+    if "seed" not in study.CASES[0] or sum(len(alike) - 1 for alike in list_by_kind(rows, study)) >= 2 * N_SPREAD:
+        return []
+    chosen, left = [], seconds
+    for case in sorted(cases, key=lambda case: get_cost(case, study))[:N_SPREAD]:
+        if len(chosen) < ENOUGH or 2 * get_cost(case, study) <= left:
+            chosen += [case | {"seed": case["seed"] + k * OTHER_SEEDS} for k in (1, 2)]
+            left -= 2 * get_cost(case, study)
+    return chosen
+
+
+# --- a row and its like
+
+
+def compare_row(row, fresh, table, study, *, exact):
+    """What is wrong with a row that was computed again.
+
+    Parameters
+    ----------
+    row : dict, of the table
+    fresh : dict, what `study.compute` has returned for its case
+    table : dict with rows and, perhaps, `checked`
+    study : module
+    exact : bool, whether the settings are those of the table
+
+    Returns
+    -------
+    different, unknown : list of str
+        The columns that lie too far away, with both values, and those of which nobody knows how far they may lie.
+    """
+    different, unknown = [], []
+    if set(row) - STAMP != set(study.CASES[0]) | set(fresh):
+        return [f"columns {sorted(set(row) - STAMP)}, now {sorted(set(study.CASES[0]) | set(fresh))}"], []
+    spread = table.get("checked", {}).get("spread") or measure_spread(table["rows"], study)
+    alike = [other for other in table["rows"] if get_kind(other, study) == get_kind(row, study)]
+    for column in fresh.keys() - get_uncompared(study):
+        old, new = row[column], fresh[column]
+        if _is_equal(old, new):
+            continue
+        words = f"{column}: {new}, in the table {old}"
+        tolerance = 0 if exact else _find_tolerance(column, row, fresh, alike, table["rows"], spread, study)
+        if tolerance is None:
+            unknown.append(words)
+        elif not _is_within(_read(old), _read(new), tolerance):
+            different.append(words)
+    return different, unknown
+
+
+def _read(value):
+    """A number, or numbers in a list, as an array (number,); None for anything else."""
+    if value is None or isinstance(value, bool | str):
+        return None
+    try:
+        found = np.ravel(np.array(value, dtype=float))
+    except (TypeError, ValueError):
+        return None
+    return found if found.size and np.isfinite(found).all() else None
+
+
+def _is_equal(old, new):
+    a, b = _read(old), _read(new)
+    if a is None or b is None:
+        return json.dumps(old) == json.dumps(new)
+    return a.shape == b.shape and bool(np.all(abs(a - b) <= 1e-9 * abs(a) + 1e-12))
+
+
+def _is_within(old, new, tolerance):
+    if old is None or new is None:
+        return tolerance == np.inf
+    return old.shape == new.shape and bool(np.all(abs(old - new) <= tolerance))
+
+
+def _find_tolerance(column, row, fresh, alike, rows, spread, study):
+    """How far a number may lie from that in the table; inf where it may be anything, None where nobody knows."""
+    old, new = _read(row[column]), _read(fresh[column])
+    sd, dof, varies = spread.get(column, (0.0, 0, False))
+    if old is None or new is None:
+        return np.inf if varies else 0 if dof >= ENOUGH else None
+    size = abs(new).mean()
+    if "seed" not in study.CASES[0]:
+        return 1e-6 * size + 1e-9
+    errors = [_read(found.get(f"{column}_mcse")) for found in (row, fresh)]
+    if all(error is not None for error in errors) and row.get("converged", True) and fresh.get("converged", True):
+        one_point = 1e-3 * size  # one of 900 may change sides where no draw in the table let it
+        return 5 * np.hypot(*errors)[0] + one_point
+    own = [value for other in alike if (value := _read(other[column])) is not None and value.shape == new.shape]
+    if len(own) > ENOUGH:
+        sd, dof = np.sqrt(np.var(own, axis=0, ddof=1).mean()), len(own) - 1
+    else:
+        sizes = [abs(value).mean() for other in rows if (value := _read(other[column])) is not None]
+        sd *= max(size, 0.1 * np.median(sizes))
+    if dof < ENOUGH:
+        return None
+    if column.rpartition(": ")[2] in RARE:
+        sd = max(sd, 1.0)
+    numbers = 2 if new.size > 1 else 1  # those of a list are not equally sure
+    return numbers * stats.t.isf(CHANCE / 2, dof) * np.sqrt(2) * sd + 1e-6 * size
+
+
+# --- a table
+
+
+def is_exact(table, here):
+    """Whether rows must come out again to the last digits: a table was made, or found equal, under the settings here.
+
+    Parameters
+    ----------
+    table : dict
+    here : dict, of `chapters.machine`
+
+    Of the lock, the versions that the table names count.
+    """
+
+    def leave_lock(found):
+        return {key: value for key, value in found.items() if key != "requirements"}
+
+    present = dict(read_versions(_tasks.REQUIREMENTS.read_text(), tuple(table["versions"])))
+    stamp = table.get("checked", {})
+    origins = [table["machine"], *([stamp["identity"]] if stamp.get("agreement") == "equal bytes" else [])]
+    return table["versions"] == present and leave_lock(here) in map(leave_lock, origins)
+
+
+def seed_by(*words):
+    """A seed (int) made of texts."""
+    return int(hashlib.sha256(" ".join(words).encode()).hexdigest()[:16], 16)
+
+
+def describe_head():
+    """The commit that is checked out or, without git, a digest of the sources: rows are drawn by it."""
+    book = Path(_tasks.__file__).parents[1]
+    found = _tasks.ask_git("rev-parse", "HEAD")
+    return found or hashlib.sha256(b"".join(p.read_bytes() for p in sorted(book.glob("*/*.py")))).hexdigest()
+
+
+def knows_commit(commit):
+    """Whether a commit (a + behind it is granted) is in the history; anything but "" where no history is here."""
+    commit = commit.removesuffix("+")
+    if (
+        not commit
+        or not _tasks.ask_git("rev-parse", "HEAD")
+        or _tasks.ask_git("rev-parse", "--is-shallow-repository") == "true"
+    ):
+        return bool(commit)
+    return bool(_tasks.ask_git("rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}"))
+
+
+def find_state(name, study, table):
+    """What is to be done about a table, and why.
+
+    Parameters
+    ----------
+    name : str
+    study : module
+    table : dict, or None where there is none
+
+    Returns
+    -------
+    str, str
+        "fine", "check" (compute some rows again) or "run" (all of them); a few words.
+    """
+    if table is None:
+        return "run", "there is no table"
+    if table["digest"] != _tasks.digest_rows(table["rows"]):
+        return "run", "its rows were edited by hand"
+    cases = [json.dumps(case, sort_keys=True) for case in study.CASES]
+    if sorted(cases) != sorted(json.dumps(get_case(row, study), sort_keys=True) for row in table["rows"]):
+        return "run", "its rows are not the cases of the study"
+    if not knows_commit(table["commit"]):
+        return "run", "it names no commit of this repository"
+    if study.MEASURED:
+        return "fine", f"a record of {table['commit']}: what is measured is not compared"
+    stamp = table.get("checked", {})
+    if stamp.get("code") == _tasks.digest_code(study.__name__):
+        return "fine", f"{stamp['rows']} rows, {stamp['agreement']}, at {stamp['commit']}"
+    if not stamp and table["commit"].endswith("+"):
+        return "run", "it was made of sources that no commit has"
+    return "check", "the code or the lock is another one since"
