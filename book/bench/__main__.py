@@ -1,7 +1,9 @@
-"""python -m bench [--quick]: our engine and its peers side by side, in one run; what it says is book/data/bench.json.
+"""python -m bench [--quick | --settings]: our engine and its peers side by side; what it says is book/data/bench.json.
 
 Everything runs on one core, one case after the other. Times are CPU seconds, compiling apart.
 ``--quick`` does a little of everything in three minutes and writes _build/bench_quick.json instead.
+``--settings`` measures stock PyMC alone, in two minutes, in turn with this book's settings and as a user has it, who
+sets nothing (one thread all the same): book/data/bench_settings.json.
 """
 
 import importlib
@@ -10,6 +12,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from importlib.metadata import version
 from pathlib import Path
@@ -17,6 +20,7 @@ from pathlib import Path
 from bnn.report import DATA
 from chapters import machine
 from studies.__main__ import PACKAGES
+from studies._tasks import digest_rows, find_commit
 
 ENVIRONMENT = {
     "BNN_PROGRESS": "off",
@@ -24,6 +28,17 @@ ENVIRONMENT = {
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
 }
 LIMIT = 1200  # seconds a group of cases may take
+# Python's `-c` for a group that runs as if there were no book: its settings are in force before this line, and NumPy,
+# PyTensor and Numba read theirs after it. Compiled code is kept apart, since PyTensor's cache may not know the flags.
+AS_A_USER = """
+import os, runpy
+from bnn.environment import SETTINGS
+for name in set(SETTINGS) - {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"}:
+    os.environ.pop(name, None)
+os.environ["PYTENSOR_FLAGS"] = "base_compiledir=" + os.environ["BENCH_COMPILED"]
+runpy.run_module("bench", run_name="__main__")
+"""
+SETTINGS = {"the book's": ("-m", "bench"), "a user's": ("-c", AS_A_USER)}
 
 
 def list_cases(quick):
@@ -76,11 +91,11 @@ def list_cases(quick):
     }  # fmt: skip
 
 
-def run_group(function, arguments, here):
+def run_group(function, arguments, here, start=SETTINGS["the book's"]):
     """The rows of one group of cases: in this process, or in one of its own on the first core."""
     if here:
         return [run_case(function, case) for case in arguments]
-    command = [sys.executable, "-m", "bench", "--group", function, json.dumps(arguments)]
+    command = [sys.executable, *start, "--group", function, json.dumps(arguments)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT)
     except subprocess.TimeoutExpired:
@@ -98,6 +113,33 @@ def run_case(function, case):
         return case | {"failed": f"{type(error).__name__}: {error}".splitlines()[0][:200]}
 
 
+def digest(table):
+    """SHA-256 of all that a table says, but for the digest itself and what was noted beside it later."""
+    return digest_rows({key: value for key, value in table.items() if key not in ("digest", "digest_note")})
+
+
+def write_table(path, started, **content):
+    """Write a table with its origin and its digest; complain of failed cases when it is written."""
+    table = {
+        "measured": True,
+        "minutes": round((time.monotonic() - started) / 60, 1),
+        "commit": find_commit(),
+        "machine": machine(),
+        "cores": 1,
+        "python": sys.version.split()[0],
+        "versions": {package: version(package) for package in (*PACKAGES, "numpyro", "blackjax")},
+        **content,
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(table | {"digest": digest(table)}, indent=1) + "\n")
+    os.replace(part, path)
+    print(f"wrote {path} after {table['minutes']} minutes")
+    failed = [row for rows in content.values() if isinstance(rows, list) for row in rows if "failed" in row]
+    if failed:
+        raise SystemExit(f"{len(failed)} cases failed")
+
+
 def run(quick):
     """All cases; the table is written when the last one is done."""
     started, sections = time.monotonic(), {}
@@ -107,31 +149,26 @@ def run(quick):
             for row in run_group(function, arguments, here=quick):
                 sections[section].append(row)
                 print(f"{(time.monotonic() - started) / 60:5.1f} min  {section}  {shorten(row)}", flush=True)
-    table = {
-        "study": "bench",
-        "measured": True,
-        "quick": quick,
-        "minutes": round((time.monotonic() - started) / 60, 1),
-        "machine": machine(),
-        "cores": 1,
-        "python": sys.version.split()[0],
-        "versions": {package: version(package) for package in (*PACKAGES, "numpyro", "blackjax")},
-        **sections,
-    }
     path = Path("_build/bench_quick.json") if quick else DATA / "bench.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(table, indent=1) + "\n")
-    os.replace(part, path)
-    print(f"wrote {path} after {table['minutes']} minutes")
-    failed = [row for rows in sections.values() for row in rows if "failed" in row]
-    if failed:
-        raise SystemExit(f"{len(failed)} cases failed")
+    write_table(path, started, study="bench", quick=quick, **sections)
+
+
+def run_settings(repetitions=3):
+    """Stock PyMC with this book's settings and as a user has it, in turn, so that a busy minute meets both."""
+    started, rows = time.monotonic(), []
+    arguments = [{"backend": backend, "n_hidden": 12, "n_calls": 500} for backend in ("c", "numba")]
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["BENCH_COMPILED"] = folder
+        for _ in range(repetitions):
+            for settings, start in SETTINGS.items():
+                rows += [{"settings": settings} | row for row in run_group("time_stock", arguments, False, start)]
+                print(*map(shorten, rows[-len(arguments) :]), sep="\n", flush=True)
+    write_table(DATA / "bench_settings.json", started, study="bench_settings", rows=rows)
 
 
 def shorten(row):
     """A row in one line, numbers in three digits."""
-    if "rows" in row:
+    if "rows" in row:  # of `time_gradients` and `time_parts`
         parts = (f"{r['form']} {r.get('part', '')}: {r['us']:.3g} us" for r in row["rows"])
         return f"n_hidden {row['n_hidden']}, {', '.join(parts)}"
     return ", ".join(f"{k} {v:.3g}" if isinstance(v, float) else f"{k} {v}" for k, v in row.items())
@@ -144,5 +181,7 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--group"]:
         for wanted in json.loads(sys.argv[3]):
             print("RESULT", json.dumps(run_case(sys.argv[2], wanted)), flush=True)
+    elif "--settings" in sys.argv:
+        run_settings()
     else:
         run(quick="--quick" in sys.argv)

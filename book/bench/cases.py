@@ -8,8 +8,10 @@ from itertools import pairwise
 import numba
 import numpy as np
 import pymc as pm
+import pytensor
 import xarray as xr
 from bnn import data, diagnose, fused, inference, models, predict, simd
+from threadpoolctl import threadpool_info
 
 from bench import advi, bound, flat, gradients, peers
 from bench.peers import time_cpu
@@ -92,6 +94,21 @@ def time_gradients(n_hidden, n_calls):
         rows.append({"form": f"arithmetic bound, {dtype}", "us": 1e6 * operations / bound.measure_rate(dtype),
                      "compile": None})  # fmt: skip
     return {"rows": rows}
+
+
+def time_stock(backend, n_hidden, n_calls):
+    """Microseconds of one gradient of stock PyMC on the articles' data, and the settings in force, by the libraries."""
+    moons = load_moons("legacy")
+    found = gradients.time_gradient_pymc(
+        moons.X_train, moons.y_train, n_hidden=(n_hidden, n_hidden), seed=0, backend=backend, n_calls=n_calls
+    )
+    blas = {info["architecture"] for info in threadpool_info() if info["internal_api"] == "openblas"}
+    return {
+        "us": found["microseconds"],
+        "compile": found["compile_seconds"],
+        "fastmath": bool(pytensor.config.numba__fastmath),
+        "blas": sorted(blas),
+    }
 
 
 def time_size(n_groups, n_obs, n_hidden, with_peers):
