@@ -28,9 +28,6 @@ from book_hub import (
     wait_minutes,
 )
 from browser import open_page
-from jupyterhub.spawner import LocalProcessSpawner
-from nbgrader.coursedir import CourseDirectory
-from nbgrader.exchange.default import Exchange
 from studies._tasks import digest_rows
 from test_site import NOTEBOOKS, ROOT, address, chromium, parse, site
 from traitlets.config import PyFileConfigLoader
@@ -102,7 +99,14 @@ def test_what_an_earlier_check_left_is_no_reason_to_refuse_and_is_taken_away(thr
     assert not hub_check.SHARED.exists()
 
 
-def test_a_refusal_is_one_sentence_and_a_failure():
+def test_a_refusal_is_one_sentence(monkeypatch):
+    monkeypatch.delenv("BNN_THROWAWAY", raising=False)
+    with pytest.raises(SystemExit, match=r"^hub-check adds [^\n]*\.$"):
+        hub_check.main([])
+
+
+@pytest.mark.slow  # the same from outside: a process that imports all of it
+def test_a_refusal_is_a_failure_with_nothing_but_the_sentence():
     environ = {name: value for name, value in os.environ.items() if name != "BNN_THROWAWAY"}
     done = subprocess.run(
         [sys.executable, hub_check.__file__], env=environ, capture_output=True, text=True, check=False
@@ -205,19 +209,30 @@ def load(name, **names):
     return PyFileConfigLoader(name, path=str(HUB), **names).load_config()
 
 
-def test_every_setting_of_the_hub_is_one_that_it_knows():
+@pytest.mark.slow  # JupyterHub and nbgrader take seconds to import; only a new lock can change what they know
+def test_every_setting_is_one_that_jupyterhub_and_nbgrader_know():
+    from jupyterhub.spawner import LocalProcessSpawner
+    from nbgrader.coursedir import CourseDirectory
+    from nbgrader.exchange.default import Exchange
+
+    known = {"Spawner": LocalProcessSpawner, "CourseDirectory": CourseDirectory, "Exchange": Exchange}
+    for name in ("jupyterhub_config.py", "nbgrader_config.py", "grader_nbgrader_config.py"):
+        for section, settings in load(name).items():
+            assert set(settings) <= set(known[section].class_traits(config=True))
+            known[section](config=load(name))  # and takes the values
+
+
+def test_the_hub_opens_jupyterlab_waits_for_a_whole_class_and_shares_posteriors():
     config = load("jupyterhub_config.py")
     assert list(config) == ["Spawner"]
-    assert set(config.Spawner) <= set(LocalProcessSpawner.class_traits(config=True))
-    spawner = LocalProcessSpawner(config=config)
-    assert (spawner.default_url, spawner.http_timeout) == ("/lab", 180)
-    assert spawner.environment["BNN_CACHE"] == str(hub_check.SHARED / "posteriors")
+    assert (config.Spawner.default_url, config.Spawner.http_timeout) == ("/lab", 180)
+    assert config.Spawner.environment["BNN_CACHE"] == str(hub_check.SHARED / "posteriors")
 
 
 def test_every_account_has_the_same_course_and_exchange():
     config = load("nbgrader_config.py")
-    assert CourseDirectory(config=config).course_id == hub_check.COURSE
-    assert Exchange(config=config).root == str(hub_check.SHARED / "exchange")
+    assert config.CourseDirectory.course_id == hub_check.COURSE
+    assert config.Exchange.root == str(hub_check.SHARED / "exchange")
 
 
 def test_the_course_on_a_hub_has_the_id_of_the_course_folder():
@@ -225,21 +240,42 @@ def test_the_course_on_a_hub_has_the_id_of_the_course_folder():
     assert folder.CourseDirectory.course_id == load("nbgrader_config.py").CourseDirectory.course_id
 
 
-def test_the_lecturer_finds_the_course_from_everywhere(monkeypatch):
-    monkeypatch.setenv("HOME", "/home/jupyter-lecturer")
-    config = load("lecturer_nbgrader_config.py")
-    assert CourseDirectory(config=config).root == "/home/jupyter-lecturer/course"
+def test_the_grader_finds_the_course_from_everywhere(monkeypatch):
+    monkeypatch.setenv("HOME", "/home/jupyter-grader")
+    assert load("grader_nbgrader_config.py").CourseDirectory.root == "/home/jupyter-grader/course"
     assert "assignments.py --course ~/course" in PAGE
 
 
-def test_what_is_switched_off_for_all_is_switched_on_for_the_lecturer():
+def test_what_students_wrote_runs_on_an_account_without_rights():
+    """On the page an admin has every right without a password, so the admin never grades."""
+    admins = set(re.findall(r"(?:--admin|users\.admin) (\w+)", PAGE))
+    graders = set(re.findall(r"/user/(\w+)/formgrader", PAGE))
+    assert (admins, graders) == ({"lecturer"}, {"grader"})
+    assert "add-item users.allowed grader\n" in PAGE
+    graders_blocks = [block for block in BLOCKS if re.search(r"^nbgrader |--course ", block, flags=re.MULTILINE)]
+    assert len(graders_blocks) == 2
+    assert not any("sudo" in block for block in graders_blocks)
+
+
+def test_a_student_cannot_move_the_course_out_of_the_exchange_by_the_page_or_the_configuration():
+    said = PAGE + "".join(path.read_text() for path in HUB.iterdir())
+    assert set(re.findall(r"\b\d?777\b", said)) == {"1777"}
+    assert f"/srv/hbnn/exchange/{hub_check.COURSE}\n" in PAGE  # made before a student can take the name
+
+
+def test_the_exchange_of_the_check_has_the_mode_of_the_page(tmp_path):
+    hub_check.make_exchange(tmp_path / "exchange")
+    assert (tmp_path / "exchange").stat().st_mode & 0o7777 == 0o1777
+
+
+def test_what_is_switched_off_for_all_is_switched_on_for_the_grader():
     """In JupyterLab by a command, on the server by a file."""
-    switched_on = json.loads((HUB / "lecturer_extensions.json").read_text())["ServerApp"]["jpserver_extensions"]
-    assert switched_on == dict.fromkeys(sorted(hub_check.LECTURERS_SERVER), True)
+    switched_on = json.loads((HUB / "grader_extensions.json").read_text())["ServerApp"]["jpserver_extensions"]
+    assert switched_on == dict.fromkeys(sorted(hub_check.GRADERS_SERVER), True)
     off, on = (set(re.findall(rf"labextension {verb} .*", PAGE)) for verb in ("disable", "enable"))
-    assert {line.split("sys_prefix ")[1] for line in off} == {" ".join(hub_check.LECTURERS_LAB), hub_check.NEWS}
-    assert {line.split("user ")[1] for line in on} == {" ".join(hub_check.LECTURERS_LAB)}
-    assert f"disable --sys-prefix {' '.join(hub_check.LECTURERS_SERVER)}" in PAGE
+    assert {line.split("sys_prefix ")[1] for line in off} == {" ".join(hub_check.GRADERS_LAB), hub_check.NEWS}
+    assert {line.split("user ")[1] for line in on} == {" ".join(hub_check.GRADERS_LAB)}
+    assert f"disable --sys-prefix {' '.join(hub_check.GRADERS_SERVER)}" in PAGE
 
 
 def test_both_hubs_give_a_student_the_same():

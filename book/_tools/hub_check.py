@@ -1,12 +1,12 @@
-"""Try a class on one server for real: JupyterHub with its proxy, two students and a lecturer, on this machine alone.
+"""Try a class on one server for real: JupyterHub with its proxy, two students and a grader, on this machine alone.
 
     BNN_THROWAWAY=1 make hub-check                the class, once
     BNN_THROWAWAY=1 make hub-check MEASURE=1      and what it costs, into book/data/hub_cost.json
 
 The students are system users with passwords. Each logs in, follows the nbgitpuller link of a chapter, runs it from top
-to bottom, fetches an assignment, submits it, and reads the feedback; the lecturer releases, collects and grades. All of
-it goes through the configuration in book/teach/hub and through the addresses that a browser would ask for. What the
-working tree holds is what the class gets, committed or not.
+to bottom, fetches an assignment, submits it, and reads the feedback; the grader, a user without rights like them,
+releases, collects and grades. All of it goes through the configuration in book/teach/hub and through the addresses that
+a browser would ask for. What the working tree holds is what the class gets, committed or not.
 
 It adds users and folders to the system, so it wants root, and BNN_THROWAWAY=1 as your word that the system may be
 changed. It takes everything away again: after a failure, after Ctrl-C, and on the next run after a crash.
@@ -57,8 +57,8 @@ CHAPTER, WARMED = "moons", "hierarchical_nuts"  # the chapter of the class; the 
 COURSE, ASSIGNMENT = "hbnn", "a1-moons"  # as in book/teach/hub/nbgrader_config.py
 ANSWERS = ROOT / "tests" / "assignments" / f"{ASSIGNMENT}.py"
 EDITED = "book/teach/changed-by-the-lecturer.md"
-LECTURERS_LAB = [f"@jupyter/nbgrader:{part}" for part in ("create-assignment", "formgrader", "course-list")]
-LECTURERS_SERVER = [f"nbgrader.server_extensions.{part}" for part in ("formgrader", "course_list")]
+GRADERS_LAB = [f"@jupyter/nbgrader:{part}" for part in ("create-assignment", "formgrader", "course-list")]
+GRADERS_SERVER = [f"nbgrader.server_extensions.{part}" for part in ("formgrader", "course_list")]
 NEWS = "@jupyterlab/apputils-extension:announcements"  # asks everybody whether to fetch news from another host
 
 
@@ -303,12 +303,17 @@ def prepare_shared(bare, env):
     book = SHARED / "repository"
     run(["git", "clone", "--quiet", "--branch", "main", bare, book])
     (SHARED / "posteriors").mkdir()
-    (SHARED / "exchange").mkdir()
-    (SHARED / "exchange").chmod(0o777)
+    make_exchange(SHARED / "exchange")
     run([env / "python", book / "book" / "bnn" / "environment.py", "--install"])
     shutil.copy(book / "book" / "teach" / "hub" / "nbgrader_config.py", env.parent / "etc" / "jupyter")
-    run([env / "jupyter", "labextension", "disable", "--level=sys_prefix", NEWS, *LECTURERS_LAB])
-    run([env / "jupyter", "server", "extension", "disable", "--sys-prefix", *LECTURERS_SERVER])
+    run([env / "jupyter", "labextension", "disable", "--level=sys_prefix", NEWS, *GRADERS_LAB])
+    run([env / "jupyter", "server", "extension", "disable", "--sys-prefix", *GRADERS_SERVER])
+
+
+def make_exchange(folder):
+    """nbgrader's folder: everybody may write to it, nobody may move what another put there."""
+    folder.mkdir()
+    folder.chmod(0o1777)
 
 
 def start_hub(proxy, env, members, log):
@@ -584,20 +589,20 @@ def hold_class(report, measure):
         with report.step(f"the lecturer runs {WARMED} once for all") as say:
             costs += warm_caches(env)
             say += [f"{row['disk_megabytes']} MB of {row['what']}" for row in costs]
-    with report.step("two students and a lecturer become users of the system") as say:
+    with report.step("two students and a grader become users of the system, none with rights") as say:
         empty, warm = WORK / "empty", WORK / "skel"
         empty.mkdir()
-        first, second, lecturer = Member("a", empty), Member("b", warm if measure else empty), Member("t", empty)
-        say += [first.name, second.name, lecturer.name]
-    course = lecturer.home / "course"
-    with report.step(f"the lecturer makes and releases {ASSIGNMENT}"):
-        source, wrong = prepare_course(env, lecturer), read_wrong_answer()
+        first, second, grader = Member("a", empty), Member("b", warm if measure else empty), Member("t", empty)
+        say += [first.name, second.name, grader.name]
+    course = grader.home / "course"
+    with report.step(f"the grader makes and releases {ASSIGNMENT}"):
+        source, wrong = prepare_course(env, grader), read_wrong_answer()
     with report.step("JupyterHub with its proxy") as say:
-        hub, process = start_hub(proxy, env, (first, second, lecturer), log)
+        hub, process = start_hub(proxy, env, (first, second, grader), log)
         say.append(hub)
         say.append(f"hub {requests.get(f'{hub}/hub/api/', timeout=9).json()['version']}")
 
-    people = [Browser(hub, member) for member in (first, second, lecturer)]
+    people = [Browser(hub, member) for member in (first, second, grader)]
     students = people[:2]
     both = ThreadPoolExecutor(2).map  # two students do the same at the same time
     with report.step("all three log in, and their servers start"):
@@ -632,11 +637,12 @@ def hold_class(report, measure):
         say.append(wrong["title"])
     with report.step("both submit"):
         list(both(lambda student: check_action(student, "submit", asked), students))
-    with report.step("neither can read the other's work"):
+    with report.step("neither can read the other's work, nor move the course away"):
         check_privacy(second, first)
-    with report.step("the lecturer collects and autogrades"):
+        check_exchange(second)
+    with report.step("the grader collects and autogrades"):
         for verb in ("collect", "autograde"):
-            run([env / "nbgrader", verb, ASSIGNMENT], user=lecturer, cwd=course)
+            run([env / "nbgrader", verb, ASSIGNMENT], user=grader, cwd=course)
     with report.step("the scores") as say:
         scores = read_scores(course, (first, second))
         say += [f"{points:g} of {most:g}" for points, most in scores]
@@ -645,17 +651,17 @@ def hold_class(report, measure):
             raise Failed(f"expected {most:g} and {wrong['points']:g} points, found {full:g} and {partial:g}")
     with report.step("feedback is released, fetched and names the mistake"):
         for verb in ("generate_feedback", "release_feedback"):
-            run([env / "nbgrader", verb, ASSIGNMENT], user=lecturer, cwd=course)
+            run([env / "nbgrader", verb, ASSIGNMENT], user=grader, cwd=course)
         list(both(lambda student: check_action(student, "fetch_feedback", asked), students))
         (page,) = (second.home / ASSIGNMENT / "feedback").rglob(f"{ASSIGNMENT}.html")
         if wrong["message"] not in " ".join(parse(page.read_text(encoding="utf8")).get_text().split()):
             raise Failed(f"the feedback does not say {wrong['message']!r}")
-    with report.step("the formgrader opens for the lecturer and for no student"):
+    with report.step("the formgrader opens for the grader and for no student"):
         people[2].ask("GET", "formgrader/manage_assignments")
         students[0].ask("GET", "formgrader/manage_assignments", status=404)
-        switched_off = [set(LECTURERS_LAB) & set(person.list_disabled()) for person in (people[2], students[0])]
-        if switched_off != [set(), set(LECTURERS_LAB)]:
-            raise Failed(f"in JupyterLab {switched_off[0]} is off for the lecturer, {switched_off[1]} for a student")
+        switched_off = [set(GRADERS_LAB) & set(person.list_disabled()) for person in (people[2], students[0])]
+        if switched_off != [set(), set(GRADERS_LAB)]:
+            raise Failed(f"in JupyterLab {switched_off[0]} is off for the grader, {switched_off[1]} for a student")
     return costs
 
 
@@ -673,19 +679,21 @@ def listens(port):
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def prepare_course(env, lecturer):
-    """The lecturer's course folder with one assignment, released, as on the page; returns the source with solutions."""
-    book, settings, course = SHARED / "repository" / "book", lecturer.home / ".jupyter", lecturer.home / "course"
+def prepare_course(env, grader):
+    """The grader's course folder with one assignment, released, as on the page; returns the source with solutions."""
+    book, settings, course = SHARED / "repository" / "book", grader.home / ".jupyter", grader.home / "course"
     for name, place in (
-        ("lecturer_nbgrader_config.py", "nbgrader_config.py"),
-        ("lecturer_extensions.json", "jupyter_server_config.d/nbgrader.json"),
+        ("grader_nbgrader_config.py", "nbgrader_config.py"),
+        ("grader_extensions.json", "jupyter_server_config.d/nbgrader.json"),
     ):
         (settings / place).parent.mkdir(exist_ok=True)
         shutil.copy(book / "teach" / "hub" / name, settings / place)
-    run(["chown", "-R", f"{lecturer.uid}:{lecturer.gid}", settings])
-    run([env / "jupyter", "labextension", "enable", "--level=user", *LECTURERS_LAB], user=lecturer)
-    run([env / "python", book / "_tools" / "assignments.py", "--course", course, ASSIGNMENT], user=lecturer)
-    run([env / "nbgrader", "release_assignment", ASSIGNMENT], user=lecturer, cwd=course)
+    run(["chown", "-R", f"{grader.uid}:{grader.gid}", settings])
+    run([env / "jupyter", "labextension", "enable", "--level=user", *GRADERS_LAB], user=grader)
+    run([env / "python", book / "_tools" / "assignments.py", "--course", course, ASSIGNMENT], user=grader)
+    (SHARED / "exchange" / COURSE).mkdir()  # before a student makes a folder of this name
+    run(["chown", f"{grader.uid}:{grader.gid}", SHARED / "exchange" / COURSE])
+    run([env / "nbgrader", "release_assignment", ASSIGNMENT], user=grader, cwd=course)
     return nbformat.read(course / "source" / ASSIGNMENT / f"{ASSIGNMENT}.ipynb", as_version=4)
 
 
@@ -719,6 +727,15 @@ def check_privacy(reader, owner):
             raise Failed(f"{reader.name} can read {folder}")
     if not any(inbound.iterdir()):
         raise Failed(f"nothing was handed in: {inbound} is empty")
+
+
+def check_exchange(student):
+    """A student tries to put another course in the place of the real one."""
+    course = SHARED / "exchange" / COURSE
+    done = subprocess.run(["mv", course, f"{course}.away"], user=student.uid, group=student.gid, extra_groups=[],
+                          capture_output=True)  # fmt: skip
+    if done.returncode == 0 or not course.exists():
+        raise Failed(f"{student.name} can move {course} away")
 
 
 # --- what it costs
