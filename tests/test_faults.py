@@ -78,7 +78,9 @@ def verdicts(tmp_path_factory):
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "tests" / "faults", tree / "tests" / "faults", ignore=ignored)
     server = tree / "tests" / "faults" / "server.py"
-    server.write_text(server.read_text().replace("PACKAGES = (", "PACKAGES = ()\nOTHERS = ("))
+    server.write_text(
+        server.read_text().replace("PACKAGES = (", "PACKAGES = ('hypothesis', 'nbval.plugin')\nOTHERS = (")
+    )
     (tree / "toy.py").write_text(TOY)
     (tree / "tests" / "test_toy.py").write_text(TEST)
     (tree / "tests" / "test_broken.py").write_text(BROKEN)

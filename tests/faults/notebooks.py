@@ -445,13 +445,17 @@ class Chapter:
 
 
 def judge_all(tamperings, strict):
-    """Each tampering with the first complaint, as (name, who or None, words)."""
+    """Each tampering with who complains first, or "", and why nothing can be said of it, or ""."""
     known = {}
     for tampering in tamperings:
         if tampering.chapter not in known:
-            known[tampering.chapter] = Chapter(tampering.chapter, strict)
-        chapter = known[tampering.chapter]
+            chapter = Chapter(tampering.chapter, strict)
+            known[tampering.chapter] = chapter, chapter.judge(chapter.honest)
+        chapter, complaint = known[tampering.chapter]
+        if complaint:
+            yield tampering, "", f"{complaint[0]} complains of the honest notebook"
+            continue
         try:
-            yield tampering, *(chapter.judge(chapter.make(tampering)) or (None, ""))
+            yield tampering, (chapter.judge(chapter.make(tampering)) or ("",))[0], ""
         except LookupError as error:
-            yield tampering, None, str(error)
+            yield tampering, "", str(error)

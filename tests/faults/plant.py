@@ -192,14 +192,12 @@ def _judge(faults, copies, seconds, say):
 def judge_notebooks(tamperings, say):
     """A list of Verdicts, strict ones first."""
     found = []
-    for strict in (True, False):
-        start = time.monotonic()
-        for tampering, who, words in judge_all(tamperings, strict):
-            trouble = words if words.startswith("stale") and not who else ""
-            mode = "strict" if strict else "tolerant"
-            found.append(Verdict(mode, tampering.name, who or "", time.monotonic() - start, trouble))
+    for mode in ("strict", "tolerant"):
+        start = time.process_time()
+        for tampering, who, trouble in judge_all(tamperings, mode == "strict"):
+            found.append(Verdict(mode, tampering.name, who, time.process_time() - start, trouble))
             say(found[-1])
-            start = time.monotonic()
+            start = time.process_time()
     return found
 
 
