@@ -304,6 +304,14 @@ def test_the_page_and_the_check_use_the_same_folders():
     assert folders == {"posteriors", "exchange", "repository", "warm"}
 
 
+def test_a_page_that_opens_a_scheduler_to_others_says_who_must_be_trusted():
+    pages = [page for page in BOOK.glob("*.md") if "dask scheduler --host" in page.read_text(encoding="utf8")]
+    assert [page.name for page in pages] == ["beyond_one_machine.md"]
+    after = pages[0].read_text(encoding="utf8").split("dask scheduler --host")[1].split("\n\n")[1]
+    assert after.startswith(":::{admonition} Whoever reaches this port runs code as you")
+    assert "https://distributed.dask.org/en/stable/tls.html" in after
+
+
 # --- links
 
 
