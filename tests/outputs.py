@@ -44,7 +44,7 @@ DEFAULT_NU = 30  # degrees of freedom of an error that does not say how many see
 NOTHING = {"numbers": {}, "pictures": {}}  # the record of a chapter of which no honest runs are known
 # of two pictures, `measure_distance` and `measure_colours`: what edges and letters may differ by; and what a picture
 # may differ by that is not in the record
-SAME_PICTURE, SIMILAR_PICTURE = (0.002, 0.3), (0.02, 0.9)
+SAME_PICTURE, SIMILAR_PICTURE = (0.002, 0.3), (0.06, 1.2)
 CLIP = 9.0  # a square move counts as no more, for one number that jumps is no drift
 TURNS = {
     "mirrored": lambda pixels: pixels[:, ::-1],
@@ -72,7 +72,7 @@ BOUNDS = [
     (re.compile(r"R-hat|\((?:below|above) 1\.0\d*:"), 0.99, math.inf),
     (re.compile(r"\bESS\b|effective draws|divergen|\((?:at least|above) \d{2,}:"), 0, math.inf),
     (re.compile(r"%"), 0, 100),
-    (re.compile(r"\bshare\b|\((?:at least|above) 0\.9\d*:"), 0, 1),
+    (re.compile(r"^(?!.*%).*\bshare\b|\((?:at least|above) 0\.9\d*:"), 0, 1),
 ]
 CRITERION = re.compile(
     rf"\((?P<words>below|above|at least|at most|within|all) (?P<limit>[-−]?{NUMBER})(?: of (?P<all>\d+))?"

@@ -14,7 +14,8 @@ The record, ``tests/honest_runs.json``, is what `outputs.py` compares by on anot
 - A number moves between runs by a standard deviation that is some multiple of its printed error. The multiples of all
   numbers of the book have a distribution (estimated without assuming its shape, by maximum likelihood), and with the
   runs of one number it gives a predictive distribution of its move. So the few runs of one borrow strength from
-  all. The limit is where that leaves a share of RISK. Its error is treated likewise, by its logarithm.
+  all. The limit is where that leaves a share of RISK. Its error is treated likewise, by its logarithm. Fewer than
+  WIDENING runs may only narrow the limits of a number that is not in the record.
 - A chapter drifts if the mean square of its moves, each in its own standard deviations, is larger than chance allows
   for as many independent numbers as its correlations are worth.
 - A picture may differ three times as much as honest ones did, root mean square, in place and in colours.
@@ -37,7 +38,7 @@ import chapters
 import jupytext
 import nbformat
 import numpy as np
-from bnn import report
+from bnn import claims, report
 from nbclient import NotebookClient
 from scipy import special
 
@@ -51,6 +52,7 @@ RECORD = chapters.BOOK.parent / "tests" / "honest_runs.json"
 SLOW = {"NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX512_ICL AVX512_SPR"}
 LAST_BITS = [SLOW | {"OPENBLAS_CORETYPE": "Nehalem"}, SLOW, {"OPENBLAS_CORETYPE": "Nehalem"}]
 MULTIPLES = np.concatenate([[1e-6], np.geomspace(1e-3, 10, 60)])  # that a standard deviation may be of an error
+WIDENING = 4  # runs of a number that may say that it needs more room than one that is not in the record
 POWER = 0.9  # with which a shift is caught that the record calls detectable
 KINDS = {"n=2 to 5": (1, 4), "n=6 to 19": (5, 18), "n=20 and more": (19, np.inf)}
 
@@ -186,6 +188,16 @@ def collect_texts(runs):
     return places, otherwise
 
 
+def count_flips(runs):
+    """Claims whose verdict is not that of the first run: dict of id to how many runs."""
+    verdicts = []
+    for nb in runs:
+        data = [output.get("data", {}) for cell in nb.cells for output in cell.get("outputs", [])]
+        verdicts.append({claim["id"]: claim["holds"] for found in data for claim in found.get(claims.MIME, [])})
+    flips = Counter(name for other in verdicts[1:] for name, holds in other.items() if verdicts[0].get(name) != holds)
+    return dict(sorted(flips.items()))
+
+
 def fit_multiples(squares, degrees, floors):
     """Distribution of true standard deviations, by maximum likelihood over MULTIPLES (Kiefer and Wolfowitz).
 
@@ -266,10 +278,16 @@ def fit_numbers(found):
     logs = fit_multiples(found["log_square"] + found["log_floor"], found["degrees"], found["log_floor"])
     root = np.sqrt(2) * np.sqrt((weights * MULTIPLES**2).sum(axis=1))
     limit = find_limits(weights, outputs.SHARES["values"] * outputs.RISK / count)
+    ratio = np.exp(find_limits(logs, outputs.SHARES["errors"] * outputs.RISK / count))
+    level, few = outputs.set_level(count), found["degrees"] + 1 < WIDENING
+    usual = np.sqrt(2) * np.array([outputs.limit_move(level, 2 * nu) for nu in found["nu"]])
+    limit = np.where(few, np.minimum(limit, usual), limit)
+    usual = np.array([outputs.limit_ratio(level, nu, nu) for nu in found["nu"]])
+    ratio = np.where(few, np.minimum(ratio, usual), ratio)
     return {
         "scale": np.where(found["moves"], root, 0.0) * found["error"],
         "limit": limit * found["error"],
-        "ratio": np.exp(find_limits(logs, outputs.SHARES["errors"] * outputs.RISK / count)),
+        "ratio": ratio,
         # in combined errors; rounding is granted on top
         "detectable": (limit + special.ndtri(POWER) * root) / np.sqrt(2),
     }
@@ -400,6 +418,7 @@ def make_record(runs):
             "correlation": measure_correlation(np.array(moves).T) if moves else 1.0,
             "n_moving": len({move for move in moves if len(set(move)) > 1}),
             "other_words": round(otherwise / max(len(places) * (len(runs[chapter]) - 1), 1), 4),
+            "flipped": count_flips(runs[chapter]),
             "failed_cells": sum(len(checks.find_errors(nb)) for nb in runs[chapter]),
             "numbers": {name: rows for name, rows in numbers.items() if rows},
             "pictures": {name: limits for name, (limits, _) in shown.items()},
@@ -465,6 +484,28 @@ def _describe_origin(runs):
     }
 
 
+def keep_others(record, old):
+    """Keep, in place, what an old record knows of chapters that have no runs here; its figures are then of more."""
+    others = {chapter: entry for chapter, entry in old["chapters"].items() if chapter not in record["chapters"]}
+    if others:
+        record["chapters"] |= others
+        record["figures"], record["book"] = old["figures"], old["book"]
+        record["origin"]["runs"] |= {chapter: entry["runs"] for chapter, entry in others.items()}
+
+
+def measure_coverage(record, book=chapters.BOOK):
+    """How many numbers of the stored notebooks are in the record: (int, int of all)."""
+    known = every = 0
+    for path in sorted(book.glob("*.ipynb")):
+        numbers = record["chapters"].get(path.stem, outputs.NOTHING)["numbers"]
+        for cell in nbformat.read(path, as_version=4).cells:
+            for text in [text for output in cell.get("outputs", []) for text in outputs.list_counted(output)]:
+                count = len(outputs.read_text(text).estimates)
+                every += count
+                known += count * (outputs.name_text(text) in numbers)
+    return known, every
+
+
 def main(arguments=None):
     """Run the replicates and write the record. Returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -475,6 +516,9 @@ def main(arguments=None):
     asked = parser.parse_args(arguments)
     run(asked.names, asked.replicates, asked.folder)
     record = make_record(read_runs(asked.folder))
+    if asked.record.exists():
+        keep_others(record, json.loads(asked.record.read_text(encoding="utf-8")))
+    record["figures"]["numbers of the book that are in the record"] = "{} of {}".format(*measure_coverage(record))
     asked.record.write_text(json.dumps(record, ensure_ascii=False, separators=(",", ":")).replace("},", "},\n") + "\n")
     print(json.dumps(record["figures"], indent=1, ensure_ascii=False))
     return 0
