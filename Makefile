@@ -1,12 +1,17 @@
 # The book's commands. `make help` lists them. Each does its own set-up.
 .DEFAULT_GOAL := help
-.PHONY: help site slides serve pdf frames binder-check hub-check assignments test chapters nbval studies bench claims changes browser \
-	lint lock clean
+.PHONY: help site slides serve pdf frames binder-check hub-check assignments test test-all faults calibrate chapters nbval studies \
+	bench claims changes browser lint lock clean
 SHELL := /bin/bash
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 export PYTHON
 export PYTHONPATH := book:book/_tools
+# What a shell may say to Python, pytest and Jupyter before a line of ours is read; book/bnn/environment.py overrules the rest.
+export LC_ALL := C.UTF-8
+export PYTHONUTF8 := 1
+unexport PYTHONHASHSEED PYTHONHOME PYTHONINSPECT PYTHONOPTIMIZE PYTHONSTARTUP PYTHONWARNINGS PYTEST_ADDOPTS PYTEST_PLUGINS \
+	PYTEST_DISABLE_PLUGIN_AUTOLOAD JUPYTER_PATH JUPYTER_CONFIG_PATH JUPYTER_PREFER_ENV_PATH GLIBC_TUNABLES LD_PRELOAD
 
 # PYTHON=… names another interpreter than the environment's: make the environment again
 ABOUT := -c 'import sys; print(sys.version)'
@@ -51,8 +56,19 @@ hub-check: $(INSTALLED)  ## hold a class here for real: JupyterHub, two students
 assignments: $(INSTALLED)  ## the students' notebooks from their sources (COURSE=/srv/hbnn: a course folder for nbgrader instead)
 	$(BIN)/python book/_tools/assignments.py $(if $(COURSE),--course $(COURSE)) $(if $(DATA_SET),--data-set $(DATA_SET))
 
-test: $(INSTALLED)  ## unit tests, every chapter re-run and compared, the rendered site
-	$(BIN)/pytest --nbval -n 2 --dist loadfile tests book
+TEST := $(BIN)/pytest --nbval -n 2 --dist loadfile
+
+test: $(INSTALLED)  ## unit tests, changed and drawn chapters re-run and compared, the rendered site
+	$(TEST) -m "not slow" --chapters=chosen tests book
+
+test-all: $(INSTALLED)  ## everything: all chapters, rows of every study, all wrong answers (an hour)
+	$(TEST) tests book
+
+faults: $(INSTALLED)  ## plant faults in sources and notebooks, and see what the tests catch (half an hour)
+	$(BIN)/python tests/faults
+
+calibrate: $(INSTALLED)  ## run chapters with other sampler seeds: how far honest runs lie apart (hours; goes on where it was)
+	$(BIN)/python book/_tools/calibrate_outputs.py
 
 chapters: $(INSTALLED)  ## execute chapters, md to ipynb (CHAPTER=flat_advi for one), and gather their claims
 	$(BIN)/python book/_tools/chapters.py $(CHAPTER)

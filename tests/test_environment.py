@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 
+import pytensor
 import pytest
 from bnn import environment
 from jupyter_client.manager import start_new_kernel
@@ -27,24 +28,42 @@ def test_a_plain_python_has_the_settings(tmp_path):
     assert {name: found.get(name) for name in SETTINGS} == SETTINGS
 
 
-def test_what_the_user_set_wins():
-    own = dict.fromkeys(environment.SETTINGS, "2") | {"PYTENSOR_FLAGS": "numba__fastmath=True"}
-    found = json.loads(run_python(REPORT, env=BARE | own))
-    assert {name: found[name] for name in own} == own
+# what a shell may have set for other work: threads, kernels, compilers, styles
+HOSTILE = dict.fromkeys(environment.SETTINGS, "2") | {
+    "OPENBLAS_CORETYPE": "Nehalem", "OPENBLAS_L2_SIZE": "512", "GOTO_NUM_THREADS": "2", "MKL_NUM_THREADS": "2",
+    "NUMBA_OPT": "0", "NUMBA_CPU_NAME": "nehalem", "PYTENSOR_FLAGS": "numba__fastmath=True,floatX=float32,linker=py",
+    "NPY_DISABLE_CPU_FEATURES": "X86_V3", "XLA_FLAGS": "--xla_cpu_max_isa=SSE4_2", "JAX_ENABLE_X64": "0",
+    "MPLBACKEND": "svg", "LC_ALL": "tr_TR.ISO-8859-9", "LANG": "C", "TZ": "Pacific/Kiritimati", "COLUMNS": "20",
+    "PYTHONHASHSEED": "7", "PYTHONWARNINGS": "ignore",
+}  # fmt: skip
 
 
-def test_the_users_other_pytensor_flags_stay():
-    environ = {"PYTENSOR_FLAGS": "floatX=float32"}
+def test_a_variable_from_outside_is_overruled():
+    found = json.loads(run_python(REPORT, env=BARE | HOSTILE))
+    assert {name: found.get(name) for name in SETTINGS} == SETTINGS
+    assert not [name for name in found if name.startswith(environment.SWEPT) and name not in SETTINGS]
+
+
+def test_where_compiled_code_is_kept_stays_the_users():
+    environ = {"HOME": BARE["HOME"], "PYTENSOR_FLAGS": "floatX=float32,base_compiledir=/tmp/x"}
     environment.apply(environ)
-    assert environ["PYTENSOR_FLAGS"] == "floatX=float32,numba__fastmath=False"
+    assert environ["PYTENSOR_FLAGS"] == f"base_compiledir=/tmp/x,{environment.PYTENSOR_FLAG}"
+
+
+@pytest.mark.parametrize("home", [None, "", "/proc/nowhere"])
+def test_without_a_home_that_can_be_written_to_there_is_another_one(home):
+    environ = {} if home is None else {"HOME": home}
+    environment.apply(environ)
+    assert os.access(environ["HOME"], os.W_OK)
+    assert environ["HOME"] != BARE["HOME"]
 
 
 def test_applying_twice_is_applying_once():
-    environ = {}
+    environ = {"HOME": BARE["HOME"]}
     environment.apply(environ)
     once = dict(environ)
     environment.apply(environ)
-    assert environ == once == SETTINGS
+    assert environ == once == SETTINGS | {"HOME": BARE["HOME"]}
 
 
 def test_a_jupyter_kernel_has_the_settings_and_pytensor_obeys(tmp_path):
@@ -64,6 +83,67 @@ def test_a_jupyter_kernel_has_the_settings_and_pytensor_obeys(tmp_path):
     assert {name: json.loads(found).get(name) for name in SETTINGS} == SETTINGS
     assert fastmath == "False"
     assert set(json.loads(threads)) == {1}
+
+
+# a chapter in small: a matrix product in a graph, NUTS, a table and a picture
+CHAPTER = """---
+kernelspec:
+  name: python3
+  display_name: Python 3
+---
+
+```{code-cell} ipython3
+import matplotlib.pyplot as plt
+import pandas as pd
+from bnn import data, inference, models
+
+moons = data.legacy_rotated_moons().group(0)
+model = models.flat_bnn(moons.X_train, moons.y_train)
+posterior = inference.sample_nuts(model, seed=1, chains=2, draws=30, tune=30)["posterior"]
+print(posterior["w1"].values.sum().hex(), sorted({"a", "b", "c"}))
+pd.DataFrame(posterior["w2"].values[0, 0])
+```
+
+```{code-cell} ipython3
+plt.plot(posterior["w3"].values[0])
+plt.show()
+```
+"""
+
+
+def test_a_hostile_environment_and_an_empty_one_give_the_same_bytes(tmp_path):
+    compiled = f"base_compiledir={pytensor.config.base_compiledir}"  # it takes a minute to fill
+    written = []
+    for name, environ in (("empty", BARE), ("hostile", HOSTILE | BARE | {"HOME": "/proc/nowhere"})):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "chapter.md").write_text(CHAPTER)
+        flags = ",".join([environ.get("PYTENSOR_FLAGS", ""), compiled])
+        code = f"import chapters, pathlib; chapters.execute(pathlib.Path({str(folder / 'chapter.md')!r}))"
+        path = os.path.join(os.path.dirname(os.path.dirname(environment.__file__)), "_tools")
+        subprocess.run(
+            [sys.executable, "-c", code], env=environ | {"PYTENSOR_FLAGS": flags, "PYTHONPATH": path}, check=True
+        )
+        written.append((folder / "chapter.ipynb").read_bytes())
+    assert written[0] == written[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "differs"),
+    [
+        ("OPENBLAS_CORETYPE", "Prescott", {"blas", "matrices"}),
+        ("OPENBLAS_NUM_THREADS", "2", {"blas", "matrices"}),
+        ("PYTENSOR_FLAGS", "numba__fastmath=True", {"numba"}),
+        ("PYTENSOR_FLAGS", "numba__fastmath=False,floatX=float32", {"pytensor"}),
+        ("TZ", "UTC", set()),
+    ],
+)
+def test_what_is_read_back_is_what_the_libraries_do(name, value, differs):
+    """Here a variable is changed behind the book's back, before anything is imported."""
+    code = f"import os, json; os.environ.update({ {name: value} }); from bnn import environment; "
+    found = json.loads(run_python(code + "print(json.dumps(environment.read_back()))"))
+    honest = environment.read_back()
+    assert {key for key in honest if found[key] != honest[key]} == differs
 
 
 def start_with_pth(book, site):

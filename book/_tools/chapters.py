@@ -5,22 +5,24 @@
 
 The md is what people edit and review; the ipynb is written here and nowhere else, so that what it shows
 was computed by the code beside it. Two runs on one machine write the same bytes. A chapter whose code
-fails leaves its old ipynb as it was.
+fails leaves its old ipynb as it was. A chapter of which only the prose has changed, since it was executed with
+these very packages, tables and settings, keeps its outputs and is not executed again (--again: it is).
 """
 
 import argparse
 import hashlib
 import json
 import os
-import platform
-import subprocess
 import sys
 import tempfile
+from functools import lru_cache
 from pathlib import Path
 
 import jupytext
 import nbformat
 import yaml
+from bnn import environment
+from digests import digest_dependencies
 from jupyter_client.kernelspec import NoSuchKernel
 from jupytext.myst import MystMetadataParsingError
 from nbclient import NotebookClient
@@ -28,9 +30,17 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 
 BOOK = Path(__file__).resolve().parents[1]
 REQUIREMENTS = BOOK.parent / "requirements.txt"
-CELL_TIMEOUT = 600  # seconds
-# progress lines are for whoever watches; nobody does here (bnn.inference)
-ENVIRONMENT = {"BNN_PROGRESS": "off"}
+CELL_TIMEOUT = 3600  # seconds; a machine may be busy
+ENVIRONMENT = {  # of a kernel that executes a chapter, beside the settings of `bnn.environment`
+    "BNN_PROGRESS": "off",  # progress lines are for whoever watches; nobody does here (bnn.inference)
+    "LC_ALL": "C.UTF-8",
+    "PYTHONUTF8": "1",
+}
+# what a kernel would read before our settings are in force, or reads from a user's home
+LEFT_OUT = (
+    "PYTHONHASHSEED", "PYTHONOPTIMIZE", "PYTHONSTARTUP", "PYTHONWARNINGS", "PYTHONINSPECT", "PYTHONPROFILEIMPORTTIME",
+    "IPYTHONDIR", "COLUMNS", "LINES", "GLIBC_TUNABLES", "LD_PRELOAD", "TZ",
+)  # fmt: skip
 # what a kernel reports of itself names the patch release of Python, which changes nothing that a reader sees
 LANGUAGE = {"name": "python", "file_extension": ".py", "mimetype": "text/x-python", "pygments_lexer": "ipython3"}
 
@@ -63,35 +73,31 @@ def _read_front_matter(path):
     return yaml.safe_load("\n".join(lines[1 : lines.index("---", 1)])) or {}
 
 
+@lru_cache
 def machine():
-    """Describe what decides the last bits of a result: processor, Python and packages.
+    """Describe what decides the last bits of a result: the settings that libraries say are in force, and the lock.
 
     Returns
     -------
     dict of str to str
         Equal on two machines if both may be expected to compute the same bytes.
     """
-    name, flags = _describe_processor()
-    return {
-        "processor": name,
-        "flags": _digest(" ".join(sorted(flags.split()))),
-        "python": ".".join(platform.python_version_tuple()[:2]),
-        "requirements": _digest(REQUIREMENTS.read_text(encoding="utf-8") if REQUIREMENTS.exists() else ""),
-    }
+    lock = REQUIREMENTS.read_text(encoding="utf-8") if REQUIREMENTS.exists() else ""
+    return environment.read_back() | {"requirements": _digest(lock)}
 
 
-def _describe_processor():
-    """Name and instruction sets of the processor, as (str, str)."""
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        pairs = [line.partition(":") for line in cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines()]
-        fields = {key.strip(): value.strip() for key, _, value in reversed(pairs)}
-        return fields.get("model name", platform.machine()), fields.get("flags", fields.get("Features", ""))
-    if sys.platform == "darwin":
-        asked = ["sysctl", "-n", "machdep.cpu.brand_string", "hw.optional"]
-        answer = subprocess.run(asked, capture_output=True, text=True).stdout.splitlines()
-        return (answer or [platform.processor()])[0], " ".join(answer[1:])
-    return platform.processor() or platform.machine(), ""
+def kernel_environment():
+    """The environment variables of a kernel that executes a chapter (dict): this process's, less what disturbs."""
+    kept = {name: value for name, value in os.environ.items() if name not in LEFT_OUT}
+    # a user's start-up files belong to the user; kernels write their history there
+    return kept | ENVIRONMENT | {"IPYTHONDIR": _make_profile()}
+
+
+@lru_cache
+def _make_profile():
+    folder = tempfile.TemporaryDirectory(prefix="bnn-ipython-")
+    _make_profile.folder = folder  # it goes with this process
+    return folder.name
 
 
 def _digest(text):
@@ -112,6 +118,39 @@ def digest_code(nb):
     """
     sources = [cell.source for cell in nb.cells if cell.cell_type == "code"]
     return hashlib.sha256(json.dumps(sources).encode()).hexdigest()
+
+
+def digest_all(nb):
+    """Digest what a chapter's outputs depend on beside its own code and the settings: packages, tables and the lock.
+
+    Parameters
+    ----------
+    nb : NotebookNode
+
+    Returns
+    -------
+    str
+        sha256, in hexadecimal.
+    """
+    code = "\n".join(cell.source for cell in nb.cells if cell.cell_type == "code")
+    return digest_dependencies(code, BOOK)[0]
+
+
+def seal(nb):
+    """Digest all that was written when a notebook was executed: its outputs, and where they come from.
+
+    Parameters
+    ----------
+    nb : NotebookNode
+
+    Returns
+    -------
+    str
+        sha256, in hexadecimal; another one than is stored tells that something was edited by hand.
+    """
+    outputs = [[cell.execution_count, cell.outputs] for cell in nb.cells if cell.cell_type == "code"]
+    origin = {key: value for key, value in nb.metadata.get("bnn", {}).items() if key != "seal"}
+    return hashlib.sha256(json.dumps([outputs, origin], sort_keys=True).encode()).hexdigest()
 
 
 def join_streams(outputs):
@@ -142,13 +181,15 @@ def join_streams(outputs):
     return joined
 
 
-def execute(path):
+def execute(path, again=True):
     """Execute one chapter in a fresh kernel, in its own folder, and write the notebook beside it.
 
     Parameters
     ----------
     path : Path
         The md file.
+    again : bool
+        Whether to execute it even if a run would repeat what the notebook holds.
 
     Returns
     -------
@@ -158,7 +199,7 @@ def execute(path):
     Raises
     ------
     ChapterError
-        When a cell's options are no YAML, or a cell fails or takes longer than 600 s, or the kernel dies. No file is
+        When a cell's options are no YAML, or a cell fails or takes longer than an hour, or the kernel dies. No file is
         changed then.
     """
     path = Path(path)
@@ -167,11 +208,26 @@ def execute(path):
     except MystMetadataParsingError as error:  # a colon in a caption without quotes, mostly
         raise ChapterError(f"{path}: {error}") from None
     _name_cells(nb)
-    _run(nb, path)
-    _settle(nb)
     target = path.with_suffix(".ipynb")
+    if again or not _reuse(nb, target):
+        _run(nb, path)
+    _settle(nb)
     _write(nb, target)
     return target
+
+
+def _reuse(nb, target):
+    """Take the outputs from the notebook that is there, if a run would write the same; returns whether it was so."""
+    if not target.exists():
+        return False
+    old = nbformat.read(target, as_version=4)
+    expected = {"source": digest_code(nb), "depends": digest_all(nb), "machine": machine(), "seal": seal(old)}
+    if old.metadata.get("bnn") != expected:
+        return False
+    code = [[cell for cell in book.cells if cell.cell_type == "code"] for book in (old, nb)]
+    for before, now in zip(*code, strict=True):
+        now.execution_count, now.outputs = before.execution_count, before.outputs
+    return True
 
 
 def _name_cells(nb):
@@ -194,7 +250,7 @@ def _run(nb, path):
         store_widget_state=False,
     )
     try:
-        client.execute(env=os.environ | ENVIRONMENT)
+        client.execute(env=kernel_environment())
     except (CellExecutionError, CellTimeoutError, DeadKernelError, NoSuchKernel) as error:
         raise ChapterError(f"{path}, {_locate_failure(nb)}:\n{error}") from None
 
@@ -215,7 +271,8 @@ def _settle(nb):
     # the header that jupytext read holds its version number
     nb.metadata["jupytext"] = {"formats": "ipynb,md:myst"}
     nb.metadata["language_info"] = dict(LANGUAGE)
-    nb.metadata["bnn"] = {"source": digest_code(nb), "machine": machine()}
+    nb.metadata["bnn"] = {"source": digest_code(nb), "depends": digest_all(nb), "machine": machine()}
+    nb.metadata["bnn"]["seal"] = seal(nb)
     nb.nbformat, nb.nbformat_minor = 4, 5
 
 
@@ -242,16 +299,18 @@ def main(arguments=None, book=BOOK):
     """Execute the chapters named in `arguments` (default: all). Returns the exit status."""
     parser = argparse.ArgumentParser(description="Execute book/<name>.md and write book/<name>.ipynb.")
     parser.add_argument("names", nargs="*", metavar="name", help="a chapter, without its suffix (default: all)")
+    parser.add_argument("--again", action="store_true", help="execute even where only the prose has changed")
     failed = False
+    asked = parser.parse_args(arguments)
     try:
-        chapters = _select(parser.parse_args(arguments).names, book)
+        chapters = _select(asked.names, book)
     except ChapterError as error:
         print(error, file=sys.stderr)
         return 2
     for path in chapters:
         print(f"{path.stem} … ", end="", flush=True)
         try:
-            print(f"written to {execute(path)}", flush=True)
+            print(f"written to {execute(path, asked.again)}", flush=True)
         except ChapterError as error:
             failed = True
             print(f"failed\n{error}", file=sys.stderr, flush=True)

@@ -102,7 +102,7 @@ def digest_run(model, asked):
     add({name: version(name) for name in PACKAGES}, platform.python_version())
     for module in (environment, fused, inference, models, simd):
         add(inspect.getsource(module))
-    add({name: os.environ.get(name, "") for name in (*environment.SETTINGS, "PYTENSOR_FLAGS")})
+    add(environment.read_back())
     outputs = model.logp(sum=False)
     inputs = [model.rvs_to_values[rv] for rv in model.free_RVs]
     add([(rv.name, str(value.type)) for rv, value in zip(model.free_RVs, inputs, strict=True)])
