@@ -19,6 +19,7 @@ def make_case(seed, n_groups=2, n_obs=7, sizes=(2, 3, 4), scale=1.0, has_bias=Fa
     X = rng.normal(size=(n_groups, n_obs, sizes[0]))
     y = rng.integers(0, 2, (n_groups, n_obs)).astype("int32")
     counts = rng.integers(0, n_obs + 1, n_groups) if ragged else np.full(n_groups, n_obs)
+    counts[rng.integers(n_groups)] = n_obs  # of the longest group every point counts
     outputs = [*sizes[1:], 1]
     weights = [scale * rng.normal(size=(n_groups, *pair)) for pair in zip(sizes, outputs, strict=True)]
     biases = [scale * rng.normal(size=(n_groups, n)) for n in outputs] if has_bias else []
@@ -92,14 +93,25 @@ def test_tanh_of_the_unthinkable():
     np.testing.assert_array_equal(found, [1, -1, np.nan, 0, 1, -1, 1, -1])
 
 
+@pytest.mark.parametrize("dtype", fused.DTYPES)
+def test_an_exponential_goes_to_nothing(dtype):
+    q = -np.geomspace(1, 1e6, 1000).astype(dtype)
+    np.testing.assert_allclose(compile_function(dtype, 0)(q), np.expm1(2 * q), rtol=0, atol=np.finfo(dtype).eps)
+
+
 def compile_tanh(dtype):
-    tanh, lanes = fused.make_functions(dtype)[1], simd.LANES[dtype]
+    return compile_function(dtype, 1)
+
+
+def compile_function(dtype, which):
+    """expm1(2 q) for q <= 0, or tanh, of `fused.make_functions`, of an array."""
+    function, lanes = fused.make_functions(dtype)[which], simd.LANES[dtype]
     load, store = simd.load, simd.store
 
     @numba.njit
     def run(z, out):
         for k in range(0, z.shape[1], lanes):
-            store(out, 0, k, tanh(load(z, 0, k)))
+            store(out, 0, k, function(load(z, 0, k)))
 
     def apply(z):
         padded = np.zeros((1, -(-len(z) // lanes) * lanes), dtype)
@@ -281,9 +293,10 @@ def test_numba_takes_arrays_in_any_order_in_memory():
 def test_jax_gives_the_same_numbers(activation):
     case = make_case(5, n_groups=3, has_bias=True, ragged=True)
     inputs, outputs = build(case, activation)
-    found = pytensor.function(inputs, outputs, mode="JAX")(*case[:3], *list_parameters(case))
-    for a, b in zip(found, evaluate(case, activation), strict=True):
+    run = pytensor.function(inputs, outputs, mode="JAX")
+    for a, b in zip(run(*case[:3], *list_parameters(case)), evaluate(case, activation), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
+    assert np.isnan(run(*case[:2], case[2] - 1, *list_parameters(case))[0])  # points left out: refused elsewhere
 
 
 def test_jax_can_differentiate_the_value_itself():
@@ -382,6 +395,7 @@ WRONG = [
     ("y has", lambda c: (c[0], c[1][:, :4], *c[2:])),
     ("n_obs has", lambda c: (*c[:2], c[2][:1], *c[3:])),
     ("n_obs is out of range", lambda c: (*c[:2], c[2] + 1, *c[3:])),
+    ("n_obs leaves the last points of every group out", lambda c: (*c[:2], c[2] - 1, *c[3:])),
     ("labels other than 0 and 1", lambda c: (c[0], c[1] + 1, *c[2:])),
     ("labels other than 0 and 1", lambda c: (c[0], c[1] - 1, *c[2:])),
     (r"weights\[1\]", lambda c: (*c[:3], [c[3][0], c[3][1][:, :2], c[3][2]], c[4])),
@@ -400,6 +414,14 @@ def test_shapes_that_do_not_fit_are_refused_before_memory_is_read(mode):
         wrong = spoil(case)
         with pytest.raises(ValueError, match=message):
             run(*wrong[:3], *list_parameters(wrong))
+
+
+@pytest.mark.parametrize("bit", range(1, 32))
+def test_a_label_with_another_bit_than_the_lowest_is_refused(bit):
+    X, y, *others = make_case(0)
+    y[1, 3] = np.uint32(2**bit).astype("int32")
+    with pytest.raises(ValueError, match="labels other than 0 and 1"):
+        evaluate((X, y, *others))
 
 
 def test_second_derivatives_are_refused_by_name():

@@ -1,8 +1,13 @@
 """ADVI and NUTS: the same seed gives the same bits, known answers are found, nothing is printed, nothing is lost."""
 
+import contextlib
+import io
 import os
+import signal
 import subprocess
 import sys
+import warnings
+from types import SimpleNamespace
 
 import chapters
 import nbformat
@@ -69,16 +74,22 @@ def test_there_is_one_loss_for_each_step(fit):
     assert np.isfinite(fit.loss).all()
 
 
-def test_a_random_start_is_standard_normal_and_a_zero_start_is_zero(network):
-    zero, random = (read_means(inference.fit_advi(network, 1, seed=3, start=start)) for start in ("zero", "random"))
-    assert abs(zero).max() < 0.01  # one step of the optimiser
-    assert 0.5 < random.std() < 1.5
+@pytest.fixture(scope="module")
+def started(network):
+    """Means and sds after one step from two starts: dict of (2, weight) arrays."""
+    asked = {"zero": 0.05, "random": 1.5}
+    fits = {start: inference.fit_advi(network, 1, seed=3, start=start, start_sd=sd) for start, sd in asked.items()}
+    return {start: (read_means(fit), fit.approx.std.eval(mode="FAST_COMPILE")) for start, fit in fits.items()}
 
 
-@pytest.mark.parametrize("start_sd", [0.05, 1.5])
-def test_the_first_step_starts_from_the_sd_that_was_asked(network, start_sd):
-    fit = inference.fit_advi(network, 1, seed=3, start_sd=start_sd)
-    np.testing.assert_allclose(fit.approx.std.eval(mode="FAST_COMPILE"), start_sd, atol=0.01)
+def test_a_random_start_is_standard_normal_and_a_zero_start_is_zero(started):
+    assert abs(started["zero"][0]).max() < 0.01  # one step of the optimiser
+    assert 0.5 < started["random"][0].std() < 1.5
+
+
+def test_the_first_step_starts_from_the_sd_that_was_asked(started):
+    np.testing.assert_allclose(started["zero"][1], 0.05, atol=0.01)
+    np.testing.assert_allclose(started["random"][1], 1.5, atol=0.01)
 
 
 def test_a_start_reaches_variables_that_are_transformed():
@@ -90,7 +101,7 @@ def test_a_start_reaches_variables_that_are_transformed():
 
 
 def test_advi_finds_a_posterior_that_is_normal(conjugate):
-    fit = inference.fit_advi(conjugate, 20_000, seed=1)
+    fit = inference.fit_advi(conjugate, 4000, seed=1, optimizer=pm.adam(learning_rate=0.005))
     draws = fit.draw(4000, seed=1)["mu"]
     assert draws.mean() == pytest.approx(POSTERIOR_MEAN, abs=0.03)
     assert draws.std() == pytest.approx(POSTERIOR_SD, rel=0.1)
@@ -99,7 +110,7 @@ def test_advi_finds_a_posterior_that_is_normal(conjugate):
     evidence = -0.5 * (
         OBSERVED @ np.linalg.solve(covariance, OBSERVED) + np.linalg.slogdet(covariance)[1] + 10 * np.log(2 * np.pi)
     )
-    tail = fit.loss[-5000:]
+    tail = fit.loss[-2000:]
     assert tail.mean() == pytest.approx(-evidence, abs=0.02)
 
 
@@ -160,7 +171,7 @@ def record(n_steps):
 @pytest.fixture(scope="module")
 def tempered(conjugate):
     """Mean and sd of q by the weight of the KL divergence."""
-    n_steps, found = 2000, {}
+    n_steps, found = 1000, {}
     for beta in (0, 0.1, 1000):
         steps, keep = record(n_steps)
         optimizer = pm.adam(learning_rate=0.02)
@@ -218,23 +229,6 @@ def test_another_optimizer_takes_other_steps_from_the_same_start(conjugate):
 # --- NUTS
 
 
-@pytest.mark.parametrize("engine", inference.ENGINES)
-def test_nuts_finds_a_known_posterior_twice_in_the_same_way_and_silently(conjugate, engine, capfd, caplog):
-    first, second = (
-        inference.sample_nuts(conjugate, seed=1, engine=engine, chains=2, draws=500, tune=300) for _ in range(2)
-    )
-    draws = first["posterior"]["mu"]
-    assert draws.shape == (2, 500)
-    error = POSTERIOR_SD / np.sqrt(200)  # at least 200 effective draws of 1,000
-    assert draws.values.mean() == pytest.approx(POSTERIOR_MEAN, abs=4 * error)
-    assert draws.values.std() == pytest.approx(POSTERIOR_SD, rel=0.2)
-    np.testing.assert_array_equal(draws, second["posterior"]["mu"])
-    assert not np.isin(draws[0], draws[1]).any()  # each chain has its own numbers
-    assert int(first["sample_stats"]["diverging"].sum()) == 0
-    assert capfd.readouterr() == ("", "")
-    assert caplog.text == ""
-
-
 def test_advi_prints_nothing(network, capfd, caplog):
     inference.fit_advi(network, 20, seed=1).draw(5, seed=1)
     assert capfd.readouterr() == ("", "")
@@ -245,7 +239,7 @@ def test_advi_prints_nothing(network, capfd, caplog):
 
 
 def make_grouped(X, labels):
-    """Logistic regressions with named dimensions: "group" has labels, "obs" has none."""
+    """Logistic regressions with named dimensions ("group" has labels, "obs" has none) and a mean that is known."""
     with pm.Model(coords={"group": ["a", "b", "c"], "feature": range(2)}) as model:
         x = pm.Data("X", X, dims=("group", "obs", "feature"))
         y = pm.Data("labels", labels.astype("int32"), dims=("group", "obs"))
@@ -256,6 +250,7 @@ def make_grouped(X, labels):
         p = pm.Deterministic("p", pm.math.sigmoid((x * (mu + sd * z)[:, None]).sum(-1)), dims=("group", "obs"))
         pm.Deterministic("twice", 2 * sd)
         pm.Bernoulli("y", p, observed=y, dims=("group", "obs"))
+        pm.Normal("x", pm.Normal("known"), 1, observed=OBSERVED)
     return model
 
 
@@ -279,17 +274,36 @@ def compute_p(posterior, X):
     return expit(np.einsum("gnf,cdgf->cdgn", X, weights))
 
 
+ASKED = {"seed": 5, "chains": 2, "draws": 300, "tune": 200}
+
+
 @pytest.fixture(scope="module", params=inference.ENGINES)
 def run(request, grouped):
-    return inference.sample_nuts(grouped, seed=5, engine=request.param, chains=2, draws=150, tune=150)
+    return inference.sample_nuts(grouped, engine=request.param, **ASKED)
+
+
+def test_nuts_finds_a_known_posterior(run):
+    draws = run["posterior"]["known"].values
+    error = POSTERIOR_SD / np.sqrt(150)  # at least 150 effective draws of 600
+    assert draws.mean() == pytest.approx(POSTERIOR_MEAN, abs=4 * error)
+    assert draws.std() == pytest.approx(POSTERIOR_SD, rel=0.2)
+    assert not np.isin(draws[0], draws[1]).any()  # each chain has its own numbers
+
+
+def test_nuts_finds_the_same_twice_and_silently(run, grouped, compiled, capfd, caplog):
+    engine = run.attrs["engine"]
+    again = inference.sample_nuts(compiled if engine == "nutpie" else grouped, engine=engine, **ASKED)
+    assert again["posterior"].identical(run["posterior"])
+    assert capfd.readouterr() == ("", "")
+    assert caplog.text == ""
 
 
 def test_a_posterior_has_the_dimensions_and_labels_of_the_model(run):
     posterior = run["posterior"]
     assert {name: values.dims[2:] for name, values in posterior.data_vars.items()} == {
-        "mu": ("feature",), "sd": (), "z": ("group", "feature"), "p": ("group", "obs"), "twice": (),
+        "mu": ("feature",), "sd": (), "z": ("group", "feature"), "known": (), "p": ("group", "obs"), "twice": (),
     }  # fmt: skip
-    assert dict(posterior.sizes) == {"chain": 2, "draw": 150, "feature": 2, "group": 3, "obs": 20}
+    assert dict(posterior.sizes) == {"chain": 2, "draw": 300, "feature": 2, "group": 3, "obs": 20}
     assert list(posterior["group"].values) == ["a", "b", "c"]
     assert list(posterior["chain"].values) == [0, 1]
     assert {values.dtype for values in posterior.data_vars.values()} == {np.dtype("float64")}
@@ -310,8 +324,8 @@ def test_the_statistics_have_one_set_of_names_and_types(run):
 
 def test_the_log_density_is_that_of_the_draw(run, grouped):
     logp = grouped.compile_logp(mode="FAST_COMPILE")
-    draw = {name: run["posterior"][name].values[1, 7] for name in ("mu", "sd", "z")}
-    point = {"mu": draw["mu"], "z": draw["z"], "sd_log__": np.log(draw["sd"])}
+    draw = {name: run["posterior"][name].values[1, 7] for name in ("mu", "sd", "z", "known")}
+    point = {"mu": draw["mu"], "z": draw["z"], "known": draw["known"], "sd_log__": np.log(draw["sd"])}
     assert run["sample_stats"]["logp"].values[1, 7] == pytest.approx(logp(point), rel=1e-10)
 
 
@@ -323,9 +337,9 @@ def test_the_steps_of_a_draw_fit_the_depth_of_its_tree(run):
 
 def test_the_energy_is_minus_the_log_density_plus_a_kinetic_energy(run):
     stats = run["sample_stats"]
-    kinetic = (stats["energy"] + stats["logp"]).values  # half a chi-square, one degree for each of 9 dimensions
-    error = np.sqrt(9 / 2 * (9 / 2 + 3) / 300) * np.sqrt(2)  # of a variance of 4.5, from 300 Gamma(4.5) draws
-    assert kinetic.var(axis=1).mean() == pytest.approx(9 / 2, abs=4 * error)  # its mean holds nutpie's constant
+    kinetic = (stats["energy"] + stats["logp"]).values  # half a chi-square, one degree for each of 10 dimensions
+    error = np.sqrt(10 / 2 * (10 / 2 + 3) / 600) * np.sqrt(2)  # of a variance of 5, from 600 Gamma(5) draws
+    assert kinetic.var(axis=1).mean() == pytest.approx(10 / 2, abs=4 * error)  # its mean holds nutpie's constant
 
 
 def test_a_result_says_how_it_was_made(run):
@@ -334,8 +348,7 @@ def test_a_result_says_how_it_was_made(run):
     engine = attributes.pop("engine")
     versions = {name: attributes.pop(name) for name in list(attributes) if name.endswith("_version")}
     assert attributes == {
-        "created_by": "bnn", "seed": 5, "chains": 2, "draws": 150, "tune": 150, "target_accept": 0.8, "max_depth": 10,
-        "interrupted": 0,
+        "created_by": "bnn", **ASKED, "target_accept": 0.8, "max_depth": 10, "interrupted": 0,
     }  # fmt: skip
     assert {"pymc", "pytensor", engine} <= {name.removesuffix("_version") for name in versions}
     assert versions["pymc_version"] == pm.__version__
@@ -348,27 +361,21 @@ def test_no_group_carries_a_clock(run):
     assert [node.attrs for node in run.children.values()] == [{}, {}]
 
 
-def test_nutpie_gives_the_draws_of_pymcs_own_door(grouped, compiled):
-    ours = inference.sample_nuts(compiled, seed=5, chains=2, draws=30, tune=30)
-    theirs = pm.sample(
-        model=grouped, random_seed=5, chains=2, draws=30, tune=30, cores=1, nuts_sampler="nutpie", progressbar=False,
-        quiet=True, compute_convergence_checks=False,
-    )  # fmt: skip
-    for name in ("mu", "sd", "z"):
-        np.testing.assert_array_equal(ours["posterior"][name], theirs["posterior"][name])
-
-
-def test_no_tuning_at_all_is_allowed(conjugate):
-    assert inference.sample_nuts(conjugate, seed=1, chains=1, draws=20, tune=0)["posterior"]["mu"].shape == (1, 20)
+def test_no_tuning_at_all_is_allowed(compiled):
+    assert inference.sample_nuts(compiled, seed=1, chains=1, draws=20, tune=0)["posterior"]["sd"].shape == (1, 20)
 
 
 # --- compiled once
 
 
-def test_a_compiled_model_samples_other_data_as_a_fresh_model_does(compiled):
+def test_a_compiled_model_samples_other_data_as_a_fresh_model_does_through_pymcs_own_door(compiled):
     found = inference.sample_nuts(compiled.with_data(**make_data(7)), seed=2, chains=2, draws=40, tune=40)
-    expected = inference.sample_nuts(make_grouped(**make_data(7)), seed=2, chains=2, draws=40, tune=40)
-    assert found["posterior"].identical(expected["posterior"])
+    expected = pm.sample(
+        model=make_grouped(**make_data(7)), random_seed=2, chains=2, draws=40, tune=40, cores=1, nuts_sampler="nutpie",
+        progressbar=False, quiet=True, compute_convergence_checks=False,
+    )  # fmt: skip
+    for name in ("mu", "sd", "z", "known"):
+        np.testing.assert_array_equal(found["posterior"][name], expected["posterior"][name])
 
 
 @pytest.mark.parametrize("n_obs", [20, 7, 31])
@@ -422,6 +429,7 @@ def test_an_axis_with_labels_gets_numbers_when_its_length_changes():
         ({"labels": np.full((3, 20), 0.5)}, r"labels holds 0.5; wanted: int32"),
         ({"X": np.full((3, 20, 2), np.nan)}, r"X holds NaN or infinite numbers; wanted: finite numbers"),
         ({"X": "points"}, r"X is no array: .*; wanted: float64"),
+        ({"X": np.ma.masked_less(np.zeros((3, 20, 2)), 1)}, r"X holds masked values; wanted: float64 without"),
     ],
 )
 def test_data_that_do_not_fit_are_named(compiled, arrays, message):
@@ -432,92 +440,120 @@ def test_data_that_do_not_fit_are_named(compiled, arrays, message):
 def test_data_without_named_axes_keep_their_shape():
     with pm.Model() as model:
         pm.Normal("y", pm.Normal("a"), 1, observed=pm.Data("x", np.zeros(3)))
+    compiled = inference.CompiledNuts(model, "numba", {"x": np.zeros(3)}, 0.0, None)
     with pytest.raises(ValueError, match=r"x has shape \(4,\); wanted: \(3,\), because its axes have no names"):
-        inference.compile_nuts(model).with_data(x=np.zeros(4))
+        compiled.with_data(x=np.zeros(4))
 
 
 # --- interrupted
 
-INTERRUPTED = """
-import os, signal, sys
-import numpy as np, pymc as pm
-from bnn import inference
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a job that a shell put in the background ignores Ctrl-C
-engine, stage = sys.argv[1:]
-with pm.Model() as model:
-    x = pm.Normal("x", shape=3)
-    pm.Deterministic("twice", 2 * x)
-    pm.Normal("y", x.sum(), 1, observed=np.zeros(20_000))
-describe = inference._describe
-
-def interrupt_once(name, done, chains, draws, tune, divergences):
-    wanted = 1 if stage == "tuning" else tune + draws + tune + 20  # the second chain has 20 draws
-    if done >= wanted and not sent:
-        sent.append(done)
-        os.kill(os.getpid(), signal.SIGINT)
-    return describe(name, done, chains, draws, tune, divergences)
-
-sent = []
-inference._describe = interrupt_once
-tune = 100_000 if stage == "tuning" else 50
-try:
-    tree = inference.sample_nuts(model, seed=1, engine=engine, chains=4, draws=DRAWS, tune=tune)
-except KeyboardInterrupt:
-    print("KeyboardInterrupt")
-    sys.exit()
-posterior = tree["posterior"]
-print(posterior.sizes["chain"], posterior.sizes["draw"], tree.attrs["interrupted"], tree.attrs["draws"])
-assert np.isfinite(posterior["x"]).all() and (posterior["twice"].values == 2 * posterior["x"].values).all()
-assert (np.ptp(posterior["x"].values, axis=1) > 0).all()
-assert tree["sample_stats"]["n_steps"].shape == posterior["x"].shape[:2] and (tree["sample_stats"]["n_steps"] > 0).all()
-"""
+@pytest.fixture
+def handle():
+    """What Ctrl-C does, until the end of the test: a function of the handler."""
+    before = signal.getsignal(signal.SIGINT)
+    yield lambda handler: signal.signal(signal.SIGINT, handler)
+    signal.signal(signal.SIGINT, before)
 
 
-def interrupt(engine, stage, n_draws):
-    """Run a sampler in a process of its own that sends itself Ctrl-C."""
-    code = INTERRUPTED.replace("DRAWS", str(n_draws))
-    done = subprocess.run([sys.executable, "-c", code, engine, stage], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split(), done.stderr
+@pytest.fixture(scope="module")
+def slow():
+    """A simple posterior whose density takes its time, so that there is something to interrupt."""
+    with pm.Model() as model:
+        x = pm.Normal("x", shape=3)
+        pm.Deterministic("twice", 2 * x)
+        pm.Normal("y", x.sum(), 1000, observed=np.zeros(20_000))
+    return model
 
 
-@pytest.mark.parametrize(("engine", "n_draws"), [("nutpie", 8_000), ("pymc", 500)])
-def test_an_interruption_keeps_the_finished_draws(engine, n_draws):
-    (n_chains, length, interrupted, asked), complaints = interrupt(engine, "sampling", n_draws)
-    assert 1 <= int(n_chains) <= 2
-    assert 0 < int(length) <= n_draws
-    assert int(n_chains) * int(length) < 2 * n_draws  # the second chain was not finished, the third never began
-    assert (interrupted, int(asked)) == ("1", n_draws)
-    sentence = f"Interrupted: {int(length):,} of {n_draws:,} draws of {n_chains} of 4 chains are kept."
-    assert next(line for line in complaints.splitlines() if "Interrupted" in line).endswith(sentence)
+@pytest.fixture
+def interrupt(handle, monkeypatch):
+    """Send this process one Ctrl-C, as soon as so many draws are done, tuning included."""
+    handle(signal.default_int_handler)  # a job that a shell put in the background ignores Ctrl-C
+
+    def start(wanted):
+        describe, sent = inference._describe, []
+
+        def look(engine, done, *others):
+            if done >= wanted and not sent:
+                sent.append(done)
+                os.kill(os.getpid(), signal.SIGINT)
+            return describe(engine, done, *others)
+
+        monkeypatch.setattr(inference, "_describe", look)
+
+    return start
+
+
+@pytest.mark.parametrize(("engine", "n_draws"), [("nutpie", 8_000), ("pymc", 200)])
+def test_an_interruption_keeps_the_finished_draws(slow, interrupt, engine, n_draws):
+    interrupt(50 + n_draws + 50 + 20)  # in the second chain
+    with pytest.warns(UserWarning, match="Interrupted") as said:
+        tree = inference.sample_nuts(slow, seed=1, engine=engine, chains=4, draws=n_draws, tune=50)
+    x, steps = tree["posterior"]["x"].values, tree["sample_stats"]["n_steps"]
+    n_chains, length = x.shape[:2]
+    assert 1 <= n_chains <= 2
+    assert 0 < length <= n_draws
+    assert n_chains * length < 2 * n_draws  # the second chain was not finished, the third never began
+    assert (tree.attrs["interrupted"], tree.attrs["draws"]) == (1, n_draws)
+    sentence = f"Interrupted: {length:,} of {n_draws:,} draws of {n_chains} of 4 chains are kept."
+    assert sentence in [str(warning.message) for warning in said]
+    np.testing.assert_array_equal(tree["posterior"]["twice"], 2 * x)
+    assert np.isfinite(x).all()
+    assert (np.ptp(x, axis=1) > 0).all()
+    assert steps.shape == (n_chains, length)
+    assert (steps > 0).all()
 
 
 @pytest.mark.parametrize("engine", ["nutpie", "pymc"])
-def test_an_interruption_in_tuning_leaves_nothing_to_keep(engine):
-    found, _ = interrupt(engine, "tuning", 1000)
-    assert found == ["KeyboardInterrupt"]
+def test_an_interruption_in_tuning_leaves_nothing_to_keep(slow, interrupt, engine):
+    interrupt(1)
+    with pytest.raises(KeyboardInterrupt):
+        inference.sample_nuts(slow, seed=1, engine=engine, chains=4, draws=1000, tune=100_000)
 
 
-LOST = """
-import os, signal
-from bnn import inference
+def test_an_interruption_that_jax_loses_is_raised_at_the_end(handle):
+    handle(signal.default_int_handler)
+    with pytest.raises(KeyboardInterrupt), inference._insist_on_interrupts():  # noqa: PT012
+        with contextlib.suppress(KeyboardInterrupt):  # as Python does in JAX
+            signal.raise_signal(signal.SIGINT)
+        survived = True
+    assert survived
 
-signal.signal(signal.SIGINT, signal.default_int_handler)
-try:
+
+def test_an_interruption_that_is_ignored_stays_so(handle):
+    handle(signal.SIG_IGN)  # as in a job that a shell put in the background
     with inference._insist_on_interrupts():
-        try:
-            os.kill(os.getpid(), signal.SIGINT)
-        except KeyboardInterrupt:
-            print("lost")
-except KeyboardInterrupt:
-    print("found")
-"""
+        signal.raise_signal(signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
 
 
-def test_an_interruption_that_jax_loses_is_raised_at_the_end():
-    done = subprocess.run([sys.executable, "-c", LOST], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["lost", "found"]
+@pytest.fixture(scope="module")
+def stopped(conjugate):
+    """A fit that is interrupted at its fifth step, and the warnings."""
+
+    def interrupt_fifth(approx, losses, step):
+        if step == 5:
+            raise KeyboardInterrupt
+
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        return inference.fit_advi(conjugate, 20, seed=1, callbacks=[interrupt_fifth]), said
+
+
+def test_an_interrupted_fit_is_kept_as_far_as_it_came(stopped):
+    assert len(stopped[0].loss) == 4
+    assert stopped[0].draw(3, seed=1)["mu"].shape == (3,)
+
+
+def test_an_interrupted_fit_says_so(stopped):
+    assert [str(warning.message) for warning in stopped[1]] == ["Interrupted: 4 of 20 steps were taken."]
+
+
+def test_a_fit_that_is_interrupted_in_its_first_step_leaves_nothing(conjugate, monkeypatch):
+    monkeypatch.setattr(inference.pm, "fit", lambda *_, **__: SimpleNamespace(hist=np.array([])))
+    with pytest.raises(KeyboardInterrupt):
+        inference.fit_advi(conjugate, 20, seed=1)
 
 
 @pytest.mark.parametrize(
@@ -545,62 +581,71 @@ def watched(monkeypatch):
     monkeypatch.setenv("BNN_PROGRESS", "on")
 
 
-def test_asked_for_progress_is_shown_on_stderr_and_wiped(conjugate, network, capfd):
-    inference.sample_nuts(conjugate, seed=1, chains=1, draws=20, tune=20, progress=True)
-    inference.fit_advi(network, 20, seed=1, progress=True)
-    out, err = capfd.readouterr()
+@pytest.fixture(scope="module")
+def shown(compiled, network):
+    """Draws and a fit whose progress was asked for, and what was written to stdout and stderr."""
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+        tree = inference.sample_nuts(compiled, seed=5, chains=2, draws=30, tune=30, progress=True)
+        fit = inference.fit_advi(network, 50, seed=1, progress=True)
+    return tree, fit, out.getvalue(), err.getvalue()
+
+
+def test_asked_for_progress_is_shown_on_stderr_and_wiped(shown):
+    *_, out, err = shown
     assert out == ""
     assert "nutpie: compiling" in err
     assert "ADVI: compiling" in err
     assert err.endswith("\r\x1b[K")
 
 
-def test_progress_changes_no_number(conjugate, network, capfd):
-    for progress in (True, False):
-        silent = inference.sample_nuts(conjugate, seed=1, chains=1, draws=20, tune=20, progress=progress)
-        again = inference.sample_nuts(conjugate, seed=1, chains=1, draws=20, tune=20)
-        assert silent["posterior"].identical(again["posterior"])
-        fits = [inference.fit_advi(network, 20, seed=1, progress=wanted) for wanted in (progress, None)]
-        np.testing.assert_array_equal(fits[0].loss, fits[1].loss)
+def test_progress_changes_no_number(shown, tree, fit):
+    assert shown[0]["posterior"].identical(tree["posterior"])
+    np.testing.assert_array_equal(shown[1].loss, fit.loss)
 
 
-def test_nobody_watches_a_pipe(conjugate, capfd, watched):
-    inference.sample_nuts(conjugate, seed=1, chains=1, draws=20, tune=20)
+def test_nobody_watches_a_pipe(compiled, capfd, watched):
+    inference.sample_nuts(compiled, seed=1, chains=1, draws=20, tune=20)
     assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")
 @pytest.mark.parametrize(("setting", "shown"), [("on", True), ("off", False)])
-def test_a_terminal_is_watched_unless_the_environment_says_off(setting, shown):
+def test_a_terminal_is_watched_unless_the_environment_says_off(monkeypatch, setting, shown):
     import pty
 
-    code = "from bnn.inference import _Progress\nwith _Progress() as bar: bar.show('half way')"
     terminal, end = pty.openpty()
-    environ = os.environ | {"BNN_PROGRESS": setting, "TERM": "xterm"}
-    subprocess.run([sys.executable, "-c", code], stderr=end, env=environ, check=True)
-    os.write(end, b".")  # so that there is something to read
-    written = ""
-    while not written.endswith("."):  # a terminal hands out what it has so far
-        written += os.read(terminal, 1000).decode()
-    os.close(end), os.close(terminal)
+    monkeypatch.setenv("BNN_PROGRESS", setting)
+    with open(end, "w") as screen, monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", screen)
+        with inference._Progress() as bar:
+            bar.show("half way")
+        screen.write(".")  # so that there is something to read
+        screen.flush()
+        written = ""
+        while not written.endswith("."):  # a terminal hands out what it has so far
+            written += os.read(terminal, 1000).decode()
+    os.close(terminal)
     assert written == ("\r\x1b[Khalf way\r\x1b[K." if shown else ".")
 
 
 CELLS = (
-    """import pymc as pm
+    """import os
+import pymc as pm
 from bnn import inference
 with pm.Model() as model:
     pm.Normal("y", pm.Normal("a"), 1, observed=[0.5])""",
     "tree = inference.sample_nuts(model, seed=1, chains=1, draws=20, tune=20)",
     "fit = inference.fit_advi(model, 20, seed=1)",
+    "os.environ['BNN_PROGRESS'] = 'off'",
 )
 
 
-@pytest.mark.parametrize(("setting", "left"), [("off", []), ("on", [{}])])
-def test_a_notebook_stores_no_progress(setting, left):
-    nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in CELLS])
-    NotebookClient(nb, kernel_name="python3").execute(env=os.environ | {"BNN_PROGRESS": setting})
-    assert [[output.get("data") for output in cell.outputs] for cell in nb.cells] == [[], left, left]
+def test_a_notebook_stores_no_progress():
+    sources = [*CELLS, *CELLS[1:3]]
+    nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
+    NotebookClient(nb, kernel_name="python3").execute(env=os.environ | {"BNN_PROGRESS": "on"})
+    stored = [[output.get("data") for output in cell.outputs] for cell in nb.cells]
+    assert stored == [[], [{}], [{}], [], [], []]  # without data a front end draws nothing, not even an empty line
     assert "widgets" not in nb.metadata
     nbformat.validate(nb)
 
@@ -619,8 +664,8 @@ def test_chapters_and_their_tests_run_unwatched(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def tree(grouped):
-    return inference.sample_nuts(grouped, seed=5, chains=2, draws=30, tune=30)
+def tree(compiled):
+    return inference.sample_nuts(compiled, seed=5, chains=2, draws=30, tune=30)
 
 
 @pytest.fixture
@@ -669,6 +714,26 @@ def test_an_interrupted_save_leaves_the_old_file_and_nothing_else(tree, saved, m
         inference.save(tree, saved)
     assert saved.read_bytes() == before
     assert [path.name for path in saved.parent.iterdir()] == ["run.nc"]
+
+
+FULL = """
+import os, resource, sys
+import numpy as np, xarray as xr
+from bnn import inference
+
+tree = xr.DataTree.from_dict({"posterior": xr.Dataset({"x": ("draw", np.arange(20_000.0))})})
+resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))  # a disk that is full after 50 kB
+try:
+    inference.save(tree, sys.argv[1])
+except OSError as error:
+    print(type(error).__name__, os.listdir())
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs limits on the size of a file")
+def test_a_full_disk_is_an_error_and_not_the_end_of_the_process(tmp_path):
+    done = subprocess.run([sys.executable, "-c", FULL, "run.nc"], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "OSError []\n")
 
 
 @pytest.mark.parametrize("value", [None, True, {"a": 1}, [1, None]])
@@ -746,9 +811,12 @@ def make_other(**shapes):
 @pytest.mark.parametrize(
     ("shapes", "message"),
     [
-        ({"mu": 2, "sd": (), "z": (4, 2), "p": (3, 20), "twice": ()}, r"z has shape \(3, 2\), in the model \(4, 2\)"),
-        ({"mu": 2, "sd": (), "z": (3, 2), "p": (3, 20), "twice": (), "w": 1}, r"w is missing"),
-        ({"mu": 2, "sd": (), "z": (3, 2), "p": (3, 20)}, r"twice is not in the model"),
+        (
+            {"mu": 2, "sd": (), "known": (), "z": (4, 2), "p": (3, 20), "twice": ()},
+            r"z has shape \(3, 2\), in the model \(4, 2\)",
+        ),
+        ({"mu": 2, "sd": (), "known": (), "z": (3, 2), "p": (3, 20), "twice": (), "w": 1}, r"w is missing"),
+        ({"mu": 2, "sd": (), "known": (), "z": (3, 2), "p": (3, 20)}, r"twice is not in the model"),
     ],
 )
 def test_draws_of_another_model_are_refused(saved, shapes, message):

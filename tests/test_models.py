@@ -5,7 +5,7 @@ import numpy as np
 import pymc as pm
 import pytensor
 import pytest
-from bnn import data, models
+from bnn import data, inference, models
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax.scipy.stats import norm as jax_norm
@@ -192,6 +192,10 @@ LABELS = pm.Minibatch(np.zeros(10, dtype="int64"), batch_size=1)
         (lambda: models.flat_bnn(X, Y, prior_sd=0), r"prior_sd=0; wanted: a standard deviation above 0"),
         (lambda: models.flat_bnn(X, Y, prior_sd=-1), r"prior_sd=-1; wanted: a standard deviation above 0"),
         (lambda: models.flat_bnn(X, Y, prior_sd=np.nan), r"prior_sd=nan; wanted: a standard deviation above 0"),
+        (lambda: models.flat_bnn(X, Y, prior_sd="1"), r"prior_sd='1'; wanted: a standard deviation above 0"),
+        (lambda: models.flat_bnn(X, Y, total_size=-3), r"total_size=-3; wanted: the points of the whole data set, at"),
+        (lambda: models.flat_bnn(X, Y, total_size=0), r"total_size=0; wanted: the points of the whole data set, at"),
+        (lambda: models.flat_bnn(X, Y, total_size=2.5), r"total_size=2.5; wanted: the points of the whole data set"),
     ],
 )
 def test_a_wrong_argument_is_named(call, message):
@@ -318,6 +322,7 @@ def make_batch(X=IMAGES, y=CLASSES):
         (lambda: models.digit_bnn(IMAGES, CLASSES, n_hidden=(5, 2.5)), r"n_hidden=\(5, 2.5\); wanted: two numbers"),
         (lambda: models.digit_bnn(IMAGES, CLASSES, prior_sd=0), r"prior_sd=0; wanted: a standard deviation above 0"),
         (lambda: models.digit_bnn(IMAGES, CLASSES, prior_sd=np.nan), r"prior_sd=nan; wanted: a standard deviation"),
+        (lambda: models.digit_bnn(IMAGES, CLASSES, total_size=-3), r"total_size=-3; wanted: the points of the whole"),
         (lambda: models.digit_bnn(*make_batch()), r"total_size=None with a minibatch; wanted: the number of images"),
         (
             lambda: models.digit_bnn(*make_batch(y=CLASSES.astype("int64")), total_size=N),
@@ -393,6 +398,62 @@ def test_groups_of_unequal_length_count_each_point_once(likelihood):
     assert compile_logp(model)(transform(point)) == pytest.approx(compute_hierarchical_logp(point, X, y), rel=1e-9)
 
 
+def make_equal(likelihood):
+    """A model of groups of equal length, its density and a point."""
+    model = models.hierarchical_bnn(GROUPED.X_train, GROUPED.y_train, n_hidden=(3, 4), likelihood=likelihood)
+    return model, compile_logp(model), draw_hierarchical(1)
+
+
+@pytest.mark.parametrize("likelihood", models.LIKELIHOODS)
+def test_the_numbers_of_points_can_be_exchanged(likelihood):
+    model, logp, point = make_equal(likelihood)
+    with model:
+        pm.set_data({"n_obs": [8, 1, 5]})
+    parts = [(GROUPED.X_train[g][:n], GROUPED.y_train[g][:n]) for g, n in enumerate((8, 1, 5))]
+    expected = compute_hierarchical_logp(point, *zip(*parts, strict=True))
+    assert logp(transform(point)) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("likelihood", models.LIKELIHOODS)
+def test_longer_data_with_the_old_numbers_of_points_are_refused(likelihood):
+    model, logp, point = make_equal(likelihood)
+    with model:
+        pm.set_data({"X": np.tile(GROUPED.X_train, (1, 2, 1)), "labels": np.tile(GROUPED.y_train, (1, 2))})
+    with pytest.raises(ValueError, match="n_obs leaves the last points of every group out; wanted: the longest group"):
+        logp(transform(point))
+
+
+def test_longer_data_are_refused_before_a_compiled_model_sees_them():
+    model = make_equal("fused")[0]
+    held = {variable.name: variable.get_value() for variable in model.data_vars}
+    compiled = inference.CompiledNuts(model, "numba", held, 0.0, None)
+    with pytest.raises(ValueError, match=r"n_obs is at most 8, X has 16 along 'obs'; wanted: the longest group as"):
+        compiled.with_data(X=np.tile(held["X"], (1, 2, 1)), labels=np.tile(held["labels"], (1, 2)))
+
+
+def test_points_that_do_not_count_are_simulated_with_their_labels():
+    y = [GROUPED.y_train[0], GROUPED.y_train[1][:1], GROUPED.y_train[2]]
+    X = [GROUPED.X_train[0], GROUPED.X_train[1][:1], GROUPED.X_train[2]]
+    model = models.hierarchical_bnn(X, y, n_hidden=(3, 4), likelihood="graph")
+    drawn = pm.draw(model["y"], 20, random_seed=0, mode="FAST_COMPILE")
+    assert not drawn[:, 1, 1:].any()
+    assert set(np.unique(drawn[:, 1, 0])) == {0, 1}
+
+
+def compute_log_prior(model, name):
+    """Log prior density of one variable at ones, all else left out."""
+    return model.compile_logp(vars=[model[name]], mode="FAST_COMPILE")(
+        {key: np.ones_like(value) for key, value in model.initial_point().items()}
+    )
+
+
+@pytest.mark.parametrize("name", ["bias_mu2", "bias_z2"])
+def test_means_and_offsets_of_biases_are_standard_normal(name):
+    model = models.hierarchical_bnn(GROUPED.X_train, GROUPED.y_train, n_hidden=(3, 4), bias=True)
+    size = {"bias_mu2": 4, "bias_z2": 3 * 4}[name]
+    assert compute_log_prior(model, name) == pytest.approx(size * norm.logpdf(1), rel=1e-9)
+
+
 @pytest.mark.parametrize("sd_per", ["layer", "connection"])
 def test_the_hierarchical_density_and_its_gradient_are_those_of_jax(sd_per):
     """Written in JAX from the formulas of the page, with nothing of ours or of PyMC's."""
@@ -441,6 +502,12 @@ def test_the_unpooled_density_is_a_product_over_categories(likelihood):
         expected += bernoulli.logpmf(labels, compute_probability(one, points)).sum()
     stacked = {name: np.stack([one[name] for one in weights]) for name in weights[0]}
     assert compile_logp(model)(stacked) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize(("name", "size", "sd"), [("b1", 3 * 3, 0.5), ("b2", 3 * 4, 1.5), ("b3", 3, 2.0)])
+def test_the_biases_of_unpooled_networks_have_the_prior_of_their_layer(name, size, sd):
+    model = models.unpooled_bnn(GROUPED.X_train, GROUPED.y_train, n_hidden=(3, 4), prior_sd=(0.5, 1.5, 2.0), bias=True)
+    assert compute_log_prior(model, name) == pytest.approx(size * norm.logpdf(1, 0, sd), rel=1e-9)
 
 
 def test_the_scales_of_the_unpooled_networks_can_be_exchanged():
@@ -498,6 +565,7 @@ def test_groups_are_filled_up_with_points_that_do_not_count():
         ({"n_hidden": 5}, "n_hidden=5; wanted: numbers of units"),
         ({"sd_scale": (1, 2)}, r"sd_scale=\(1, 2\); wanted: a scale above 0, or 3"),
         ({"sd_scale": 0}, "sd_scale=0; wanted: a scale above 0"),
+        ({"sd_scale": "1"}, "sd_scale='1'; wanted: a scale above 0"),
         ({"sd_prior": "gamma"}, "sd_prior='gamma'; wanted: one of halfnormal, halfcauchy"),
         ({"sd_per": "unit"}, "sd_per='unit', bias=False; wanted: 'layer', or 'connection' without biases"),
         ({"sd_per": "connection", "bias": True}, "sd_per='connection', bias=True; wanted"),
@@ -557,6 +625,7 @@ def test_the_student_prior_has_the_same_covariance_and_heavier_tails(nu):
         ({"cholesky": np.ones((22, 22))}, "cholesky is not lower triangular"),
         ({"cholesky": np.zeros((22, 22))}, "cholesky is not lower triangular with a positive diagonal"),
         ({"mean": np.full(22, np.nan)}, "holds NaN or infinite numbers"),
+        ({"mean": np.ma.masked_equal(np.zeros(22), 0)}, "mean or cholesky holds masked values; wanted: numbers"),
         ({"X": GROUPED.X_train, "y": GROUPED.y_train}, r"X has 3 dimensions; wanted: \(obs, feature\)"),
     ],
 )

@@ -55,6 +55,17 @@ def test_chains_are_joined_one_after_the_other():
     np.testing.assert_array_equal(found["w3"], np.concatenate(values))
 
 
+LONG = [0, 99, 100, 199, 200, 249]  # draws on either side of two borders between blocks
+
+
+def test_each_of_many_draws_is_predicted_as_if_it_were_alone():
+    weights = draw_weights(250)
+    found = predict.predict_probability(weights, X)
+    for i in LONG:
+        alone = predict.predict_probability({name: value[i : i + 1] for name, value in weights.items()}, X)
+        np.testing.assert_allclose(found[i], alone[0], rtol=1e-12)
+
+
 def without(name):
     return {key: value for key, value in draw_weights().items() if key != name}
 
@@ -65,7 +76,10 @@ def without(name):
         (without("w2"), X, r"weights lacks w2; wanted: w1, w2, w3"),
         (draw_weights(), X[0], r"X has shape \(2,\); wanted: \(obs, 2\)"),
         (draw_weights(), np.ones((4, 3)), r"X has shape \(4, 3\); wanted: \(obs, 2\)"),
-        ({k: v[0] for k, v in draw_weights().items()}, X, r"weights has shapes \(2, 5\).*; wanted: \(draw, feature"),
+        ({k: v[0] for k, v in draw_weights().items()}, X, r"w1 has shape \(2, 5\); wanted: \(draw, in, out\)"),
+        (draw_weights() | {"w2": np.ones((1, 5, 4))}, X, r"w2 has shape \(1, 5, 4\); wanted: \(3, 5, 4\), to fit w1"),
+        (draw_weights() | {"w3": np.ones((3, 5))}, X, r"w3 has shape \(3, 5\); wanted: \(3, 4\), to fit w2"),
+        (draw_weights(), np.ma.masked_less(X, 0), r"X holds masked values; wanted: points without"),
     ],
 )
 def test_a_wrong_argument_is_named(weights, points, message):
@@ -136,6 +150,12 @@ def test_images_or_weights_that_do_not_fit_are_named(lacking, X, message):
         predict.predict_classes(weights, X)
 
 
+def test_the_biases_of_another_draw_are_refused():
+    weights = draw_digit_weights() | {"b2": np.ones((1, 4))}
+    with pytest.raises(ValueError, match=r"b2 has shape \(1, 4\); wanted: \(3, 4\), to fit w2"):
+        predict.predict_classes(weights, IMAGES)
+
+
 # --- a hierarchical posterior
 
 
@@ -169,11 +189,13 @@ def test_one_grid_serves_all_categories():
     np.testing.assert_array_equal(found, predict.predict_groups(posterior, np.stack([grid] * 3)))
 
 
-def test_blocks_of_draws_do_not_show(monkeypatch):
-    posterior, grid = make_posterior(), np.random.default_rng(1).normal(size=(7, 2))
-    whole = predict.predict_groups(posterior, grid)
-    monkeypatch.setattr(predict, "BLOCK", 5)
-    np.testing.assert_allclose(predict.predict_groups(posterior, grid), whole, rtol=1e-12)
+def test_each_of_many_draws_of_categories_is_predicted_as_if_it_were_alone():
+    rng = np.random.default_rng(2)
+    weights = {"w1": rng.normal(size=(1, 250, 2, 2, 3)), "w2": rng.normal(size=(1, 250, 2, 3))}
+    found = predict.predict_groups(weights, X)
+    for i in LONG:
+        alone = predict.predict_groups({name: w[:, i : i + 1] for name, w in weights.items()}, X)
+        np.testing.assert_allclose(found[:, i], alone[:, 0], rtol=1e-12)
 
 
 @pytest.mark.parametrize("shape", [(7, 3), (2, 7, 2), (2,), (3, 7, 1)])
@@ -195,18 +217,109 @@ def test_networks_with_biases_are_those_of_the_model(sd_per):
     np.testing.assert_allclose(predict.predict_groups(posterior, points)[0, 0], expected, rtol=1e-10)
 
 
-def test_biases_of_categories_sampled_one_by_one_are_joined():
+@pytest.fixture(scope="module")
+def sampled():
+    """Networks of two categories with biases and relu units, sampled one by one; and their points."""
     rng = np.random.default_rng(4)
     points, labels = rng.normal(size=(2, 6, 2)), np.tile([0, 1, 0], (2, 2))
-    model = models.unpooled_bnn(points[:1], labels[:1], n_hidden=(3,), bias=True)
-    options = {"draws": 4, "tune": 4, "chains": 2}
-    weights = predict.join_groups(inference.sample_groups(model, points, labels, seed=1, **options))
+    kind = {"n_hidden": (3,), "bias": True, "activation": "relu", "likelihood": "graph"}  # cheaper to compile
+    model = models.unpooled_bnn(points[:1], labels[:1], **kind)
+    return inference.sample_groups(model, points, labels, seed=1, draws=4, tune=4, chains=2), points
+
+
+def test_biases_of_categories_sampled_one_by_one_are_joined(sampled):
+    trees, points = sampled
+    weights = predict.join_groups(trees)
     assert {name: w.shape for name, w in weights.items()} == {
         "w1": (2, 4, 2, 2, 3), "w2": (2, 4, 2, 3), "b1": (2, 4, 2, 3), "b2": (2, 4, 2),
     }  # fmt: skip
     assert predict.predict_groups(weights, points).shape == (2, 4, 2, 6)
     without = {name: w for name, w in weights.items() if name.startswith("w")}
-    assert abs(predict.predict_groups(weights, points) - predict.predict_groups(without, points)).max() > 0.01
+    p = predict.predict_groups(without, points, activation="relu")
+    assert abs(predict.predict_groups(weights, points) - p).max() > 0.01
+
+
+def test_draws_keep_the_activation_of_their_model_on_disk_as_well(sampled, tmp_path):
+    (tree, _), points = sampled
+    inference.save(tree, tmp_path / "run.nc")
+    for found in (tree, inference.load(tmp_path / "run.nc")):
+        joined = predict.join_groups([found])
+        expected = predict.predict_groups(dict(joined), points[:1], activation="relu")
+        np.testing.assert_array_equal(predict.predict_groups(joined, points[:1]), expected)
+
+
+def make_trees(activation=None, n_groups=3):
+    """What `sample_groups` gives: a posterior for each category, of two layers."""
+    rng = np.random.default_rng(5)
+    attrs = {} if activation is None else {"activation": activation}
+    return [
+        xr.DataTree.from_dict({"posterior": xr.Dataset(
+            {"w1": (("chain", "draw", "group", "in", "out"), rng.normal(size=(1, 4, 1, 2, 3))),
+             "w2": (("chain", "draw", "group", "out"), rng.normal(size=(1, 4, 1, 3)))}, attrs=attrs)})
+        for _ in range(n_groups)
+    ]  # fmt: skip
+
+
+def test_categories_are_joined_in_their_order():
+    trees = make_trees()
+    for g, tree in enumerate(trees):
+        for name, values in predict.join_groups(trees).items():
+            np.testing.assert_array_equal(values[:, :, g], tree["posterior"][name].values[:, :, 0])
+
+
+def test_the_activation_of_a_posterior_is_that_of_its_prediction():
+    relu = make_posterior().assign_attrs(activation="relu")
+    expected = predict.predict_groups(make_posterior(), X, activation="relu")
+    for posterior in (relu, predict.combine_weights(relu), xr.DataTree(relu)):
+        np.testing.assert_array_equal(predict.predict_groups(posterior, X), expected)
+
+
+def test_the_activation_of_joined_categories_is_that_of_their_posteriors():
+    joined = predict.join_groups(make_trees("relu"))
+    expected = predict.predict_groups(dict(joined), X, activation="relu")
+    np.testing.assert_array_equal(predict.predict_groups(joined, X), expected)
+
+
+def test_another_activation_than_that_of_the_posterior_is_refused():
+    posterior = make_posterior().assign_attrs(activation="relu")
+    with pytest.raises(ValueError, match=r"activation='tanh' for a posterior of 'relu' networks; wanted: 'relu'"):
+        predict.predict_groups(posterior, X, activation="tanh")
+
+
+@pytest.mark.parametrize("activation", ["gelu", "tan"])
+def test_an_unknown_activation_is_named(activation):
+    with pytest.raises(ValueError, match=rf"activation='{activation}'; wanted: one of tanh, relu"):
+        predict.predict_groups(make_posterior(), X, activation=activation)
+
+
+def make_weights(**changes):
+    shapes = {"w1": (2, 6, 3, 2, 4), "b1": (2, 6, 3, 4), "w2": (2, 6, 3, 4), "b2": (2, 6, 3)} | changes
+    return {name: np.ones(shape) for name, shape in shapes.items() if shape}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"b2": None}, r"posterior lacks b2; wanted: weights of each layer, and biases of each or none"),
+        ({"w2": (2, 6, 1, 4)}, r"w2 has shape \(2, 6, 1, 4\); wanted: \(2, 6, 3, 4\), to fit w1"),
+        ({"b1": (2, 6, 1, 4)}, r"b1 has shape \(2, 6, 1, 4\); wanted: \(2, 6, 3, 4\), to fit w1"),
+        ({"w1": (6, 3, 2, 4)}, r"w1 has shape \(6, 3, 2, 4\); wanted: \(chain, draw, group, in, out\)"),
+        ({"w2": None, "w3": (2, 6, 3, 4)}, r"posterior lacks w2; wanted: weights of each layer"),
+    ],
+)
+def test_layers_that_do_not_fit_together_are_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        predict.predict_groups(make_weights(**changes), X)
+
+
+def test_masked_points_are_refused():
+    with pytest.raises(ValueError, match="X holds masked values; wanted: points without"):
+        predict.predict_groups(make_weights(), np.ma.masked_less(X, 0))
+
+
+def test_no_categories_to_join_are_refused():
+    with pytest.raises(ValueError, match=r"trees is empty; wanted: results of inference.sample_groups"):
+        predict.join_groups([])
 
 
 def test_a_posterior_that_is_not_hierarchical_is_refused():

@@ -44,6 +44,7 @@ from bnn.simd import (
 
 ACTIVATIONS = ("tanh", "relu")
 DTYPES = ("float64", "float32")
+SHORT = "leaves the last points of every group out; wanted: the longest group as long as X, all given together"
 CHUNK = 64  # points that stay in the nearest cache from the first layer to the last and back
 
 # expm1(2 q) / q for |q| <= log(2) / 4 as a polynomial, highest power first: interpolated at Chebyshev nodes in extended
@@ -276,7 +277,7 @@ def make_kernel(activation, dtype, has_bias):
     lanes, number = LANES[dtype], np.dtype(dtype).type
     zero, one = number(0), number(1)
     move_up, move_out, move_back, add_gradient = make_layers(activation, dtype, has_bias)
-    compare = make_output(dtype)
+    compare, short = make_output(dtype), f"n_obs {SHORT}"
 
     @_njit
     def kernel(X, y, n_obs, theta, sizes, gradient):
@@ -298,8 +299,9 @@ def make_kernel(activation, dtype, has_bias):
         h, delta = np.empty(((last + 1) * width, CHUNK), number), np.empty(((last + 2) * width, CHUNK), number)
         points = np.empty((3, CHUNK), number)
         gradient[:] = zero
-        total, strange = 0.0, 0
+        total, strange, filled = 0.0, 0, 0
         for g in range(n_groups):
+            filled = max(filled, n_obs[g])
             if n_obs[g] < 0 or n_obs[g] > longest:
                 raise ValueError("n_obs is out of range; wanted: from 0 to the length of the obs axis of X")
             for start in range(0, n_obs[g], CHUNK):
@@ -327,6 +329,8 @@ def make_kernel(activation, dtype, has_bias):
                         move_back(theta, g, starts[i], sizes[i], sizes[i + 1], h, delta, below, above, n)
         if strange != 0:
             raise ValueError("y holds labels other than 0 and 1; wanted: 0 and 1")
+        if filled < longest:
+            raise ValueError(short)
         return total
 
     return kernel
@@ -377,7 +381,8 @@ class NetworkLogLik(Op):
         rows = [part.reshape(len(X), -1) for layer in zip(weights, biases or weights, strict=True) for part in layer]
         theta = np.concatenate(rows if biases else rows[::2], axis=1)
         gradient = np.empty_like(theta)
-        total = make_kernel(self.activation, self.dtype, self.has_bias)(X, y, n_obs, theta, sizes, gradient)
+        kernel = make_kernel(self.activation, self.dtype, self.has_bias)
+        total = kernel(X, y, n_obs, theta, np.array(sizes), gradient)  # a tuple would compile one for each depth
         outputs[0][0] = np.asarray(total)
         start = 0
         for k, (n_in, n_out) in enumerate(pairwise(sizes)):
@@ -514,7 +519,8 @@ def _register_jax():
                 h = activate(h) if layer < op.n_layers - 1 else h
             logit = h[..., 0]
             counts = jnp.arange(y.shape[1]) < n_obs[:, None]
-            return jnp.where(counts, y * logit - jax.nn.softplus(logit), 0).sum(dtype="float64")
+            total = jnp.where(counts, y * logit - jax.nn.softplus(logit), 0).sum(dtype="float64")
+            return jnp.where(n_obs.max() == y.shape[1], total, jnp.nan)  # JAX cannot raise an error here
 
         def network_loglik(X, y, n_obs, *parameters):
             total, gradients = jax.value_and_grad(add_up_loglik)(parameters, X, y, n_obs)
@@ -536,7 +542,8 @@ def network_loglik(X, y, weights, *, biases=(), n_obs=None, activation="tanh", d
     weights : list of (group, n_in, n_out), layer by layer, or (n_in, n_out) for a single network; the last one may
         lack the axis of length 1
     biases : list of (group, n_out) or (n_out,), one for each layer, or nothing
-    n_obs : integers (group,), where groups have unequal numbers of points: only the first `n_obs` of each row count
+    n_obs : integers (group,), where groups have unequal numbers of points: only the first `n_obs` of each row count,
+        all of them in the longest group
     activation : "tanh" or "relu" in the hidden layers
     dtype : "float64" or "float32", of the arithmetic
 

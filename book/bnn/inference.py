@@ -173,6 +173,14 @@ def fit_advi(
     Returns
     -------
     Advi
+        After Ctrl-C, or a callback's StopIteration, as far as it came, with a warning that says so.
+
+    Raises
+    ------
+    ValueError
+        For an argument out of range.
+    KeyboardInterrupt
+        When interrupted before the first step was finished.
 
     Source: Kucukelbir et al. (2017), Automatic Differentiation Variational Inference, JMLR 18.
     """
@@ -205,7 +213,12 @@ def fit_advi(
             n_steps, method=KLqp(normal, beta=beta), model=model, backend=backend, callbacks=[*callbacks, report],
             progressbar=False, **options,
         )  # fmt: skip
-    return Advi(approx, np.asarray(approx.hist), model)
+    loss = np.asarray(approx.hist)
+    if len(loss) == 0:  # PyMC returns an interrupted fit without a word
+        raise KeyboardInterrupt
+    if len(loss) < n_steps:
+        warnings.warn(f"Interrupted: {len(loss):,} of {n_steps:,} steps were taken.", stacklevel=2)
+    return Advi(approx, loss, model)
 
 
 def _scale_start(start, shape):
@@ -252,11 +265,17 @@ class CompiledNuts:
         Raises
         ------
         ValueError
-            For an unknown name, a wrong number of axes, a length that the model cannot take, NaN or infinity, and
-            values that the data's type cannot hold.
+            For an unknown name, a wrong number of axes, a length that the model cannot take, masked values, NaN or
+            infinity, values that the data's type cannot hold, and points of another number without their ``n_obs``.
         """
         data = self.data | {name: self._check(name, values) for name, values in arrays.items()}
-        _measure_dims(self.model, data)
+        lengths = _measure_dims(self.model, data)
+        if hasattr(self.model, "activation") and "n_obs" in data and data["n_obs"].max() != lengths["obs"]:
+            longest, length = data["n_obs"].max(), lengths["obs"]
+            raise ValueError(
+                f"n_obs is at most {longest}, X has {length} along 'obs'; wanted: the longest group as long as X, all "
+                "given together"
+            )
         known = self._cache["compiled data"]  # data that the posterior does not depend on were dropped in compiling
         used = {name: values for name, values in data.items() if name in known}
         return replace(self, data=data, _nutpie=self._nutpie.with_data(**used))
@@ -266,6 +285,8 @@ class CompiledNuts:
         if name not in self.data:
             raise ValueError(f"no data named {name!r}; wanted: {', '.join(self.data) or 'a model with pm.Data'}")
         old, dims = self.data[name], self.model.named_vars_to_dims.get(name, ())
+        if np.ma.is_masked(values):
+            raise ValueError(f"{name} holds masked values; wanted: {old.dtype} without")
         try:
             values = np.asarray(values)
             new = values.astype(old.dtype)
@@ -359,7 +380,8 @@ def sample_nuts(
     Returns
     -------
     DataTree
-        With ``posterior`` (chain, draw, …) and ``sample_stats``, which has the same names for each engine:
+        With ``posterior`` (chain, draw, …), whose attribute ``activation`` is that of a grouped network of `models`,
+        for `predict`; and ``sample_stats``, which has the same names for each engine:
         ``diverging``, ``depth`` (complete doublings of the tree), ``n_steps`` (gradients), ``energy`` (nutpie adds a
         constant), ``step_size``, ``logp`` (of the transformed variables) and ``mean_tree_accept``.
         Attributes: ``engine``, ``seed``, ``chains``, ``draws``, ``tune`` and ``target_accept`` as asked; ``max_depth``;
@@ -642,14 +664,13 @@ def _count_doublings(n_steps):
 def _insist_on_interrupts():
     """Raise KeyboardInterrupt at the end if it was lost: Python drops it where JAX collects garbage."""
     handle, lost = signal.getsignal(signal.SIGINT), []
-    if handle is None or threading.current_thread() is not threading.main_thread():
-        yield  # signals go elsewhere
+    if not callable(handle) or threading.current_thread() is not threading.main_thread():
+        yield  # signals are ignored, as in a shell's background, or go elsewhere
         return
 
     def note(*signalled):
         lost.append(True)
-        if callable(handle):
-            handle(*signalled)
+        handle(*signalled)
 
     signal.signal(signal.SIGINT, note)
     try:
@@ -703,7 +724,9 @@ def _assemble(model, draws, stats, lengths, seconds, *, compiled=None, chains=No
         named[name] = (("chain", "draw", *dims), values)
         for dim, size in zip(dims, values.shape[2:], strict=True):
             coords[dim] = _label(model, dim, size, sizes.get(dim, size))
-    return _Run(xr.Dataset(named, frame | coords), stats, seconds)
+    activation = getattr(model, "activation", None)  # of a network made by `models`
+    attributes = {} if activation is None else {"activation": activation}
+    return _Run(xr.Dataset(named, frame | coords, attributes), stats, seconds)
 
 
 def _label(model, dim, size, size_of_data):
@@ -778,6 +801,8 @@ def save(tree, path):
         For something that NetCDF cannot hold exactly, such as an attribute None.
     FileNotFoundError
         When the folder does not exist.
+    OSError
+        When the disk is full.
     """
     path = Path(path)
     if not path.parent.is_dir():
@@ -789,7 +814,8 @@ def save(tree, path):
     os.close(handle)
     try:
         try:
-            marked.to_netcdf(part, engine="h5netcdf")
+            # not straight into the file: on a full disk HDF5 takes the whole process down with it
+            Path(part).write_bytes(marked.to_netcdf(engine="h5netcdf"))
             exact = _digest_tree(_read(part)) == digest
         except (TypeError, ValueError) as error:
             raise ValueError(f"the result cannot be saved: {error}; wanted: numbers and text") from error

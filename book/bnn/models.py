@@ -5,10 +5,11 @@ from itertools import pairwise
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
+from pytensor.raise_op import CheckAndRaise
 
 from bnn.data import check_data
 from bnn.digits import N_CLASSES, check_classes, check_images
-from bnn.fused import ACTIVATIONS, network_loglik
+from bnn.fused import ACTIVATIONS, SHORT, network_loglik
 
 LIKELIHOODS = ("graph", "fused")
 SD_PRIORS = {"halfnormal": pm.HalfNormal, "halfcauchy": pm.HalfCauchy}
@@ -37,9 +38,10 @@ def flat_bnn(X, y, *, n_hidden=(5, 5), prior_sd=1.0, total_size=None, likelihood
     Raises
     ------
     ValueError
-        For wrong shapes, labels other than 0 and 1, NaN, an empty data set, widths or a scale below zero.
+        For wrong shapes, labels other than 0 and 1, NaN, an empty data set, widths, a scale or a total size that are
+        no numbers above zero.
     """
-    X, y, n_feature, is_array = _check_inputs(X, y, n_hidden, prior_sd, likelihood)
+    X, y, n_feature, is_array = _check_inputs(X, y, n_hidden, prior_sd, total_size, likelihood)
     coords = {
         "feature": range(n_feature),
         "hidden_1": range(n_hidden[0]),
@@ -80,7 +82,8 @@ def digit_bnn(X, y, *, n_hidden=(64, 64), prior_sd=1.0, total_size=None):
     Raises
     ------
     ValueError
-        For an empty batch, values outside [0, 1], unknown labels, widths or a scale below zero.
+        For an empty batch, values outside [0, 1], unknown labels, widths, a scale or a total size that are no numbers
+        above zero.
     """
     X, y = _check_images(X, y, n_hidden, prior_sd, total_size)
     coords = {
@@ -175,7 +178,8 @@ def hierarchical_bnn(
     pm.Model
         For layer k = 1, 2, … with ``mu<k>`` (group means, N(0, 1)), ``sd<k>`` (HalfNormal or HalfCauchy) and ``z<k>``
         (offsets, N(0, 1), group axis first), and with ``bias_mu<k>``, ``bias_z<k>`` where there are biases. The weights
-        of a category are mu + sd * z. Data: ``X``, ``labels``, ``n_obs``.
+        of a category are mu + sd * z. Data: ``X``, ``labels``, ``n_obs``: of each group only the first ``n_obs`` points
+        count, and the longest group is as long as ``X``. A simulated ``y`` has the labels where a point does not count.
 
     Raises
     ------
@@ -315,6 +319,7 @@ def _add_data(X, y, n_obs=None):
 
 def _observe(data, weights, biases, activation, likelihood, dtype):
     """The likelihood, by one of two ways, in the model whose context is open."""
+    pm.modelcontext(None).activation = activation  # `inference` stores it with the draws, `predict` uses it
     if likelihood == "fused":
         loglik = network_loglik(**data, weights=weights, biases=biases, activation=activation, dtype=dtype)
         pm.Potential("loglik", loglik)
@@ -328,11 +333,12 @@ def _observe(data, weights, biases, activation, likelihood, dtype):
         if not last:
             h = pm.math.tanh(h) if activation == "tanh" else pt.switch(h > 0, h, 0)
     logit, labels = h[..., 0], data["y"]
-    if "n_obs" in data and (data["n_obs"].get_value() < labels.get_value().shape[-1]).any():
-        counts = pt.arange(labels.shape[1]) < data["n_obs"][:, None]
-        pm.Potential("loglik", pt.switch(counts, labels * logit - pt.softplus(logit), 0).sum())
-    else:
-        pm.Bernoulli("y", logit_p=logit, observed=labels, shape=logit.shape)
+    if "n_obs" in data:
+        n_obs, longest = data["n_obs"], labels.shape[1]
+        n_obs = CheckAndRaise(ValueError, f"n_obs {SHORT}")(n_obs, pt.eq(n_obs.max(), longest))
+        # a point that does not count is certain to have its label
+        logit = pt.switch(pt.arange(longest) < n_obs[:, None], logit, 1000.0 * (2 * labels - 1))
+    pm.Bernoulli("y", logit_p=logit, observed=labels, shape=logit.shape)
 
 
 def _check_network(n_hidden, sd_scale, activation, likelihood, name="sd_scale"):
@@ -340,8 +346,8 @@ def _check_network(n_hidden, sd_scale, activation, likelihood, name="sd_scale"):
     if np.ndim(n_hidden) != 1 or not all(isinstance(n, int | np.integer) and n > 0 for n in n_hidden):
         raise ValueError(f"n_hidden={n_hidden}; wanted: numbers of units, each at least 1")
     scales = np.broadcast_to(sd_scale, len(n_hidden) + 1) if np.ndim(sd_scale) == 0 else np.asarray(sd_scale)
-    if scales.shape != (len(n_hidden) + 1,) or not (scales > 0).all():
-        raise ValueError(f"{name}={sd_scale}; wanted: a scale above 0, or {len(n_hidden) + 1}, one for each layer")
+    if scales.shape != (len(n_hidden) + 1,) or scales.dtype.kind not in "iuf" or not (scales > 0).all():
+        raise ValueError(f"{name}={sd_scale!r}; wanted: a scale above 0, or {len(n_hidden) + 1}, one for each layer")
     if activation not in ACTIVATIONS:
         raise ValueError(f"activation={activation!r}; wanted: one of {', '.join(ACTIVATIONS)}")
     if likelihood not in LIKELIHOODS:
@@ -351,6 +357,8 @@ def _check_network(n_hidden, sd_scale, activation, likelihood, name="sd_scale"):
 
 def _check_prior(mean, cholesky, n_weights):
     """Raise what `informed_bnn` documents; else return mean and factor as arrays."""
+    if np.ma.is_masked(mean) or np.ma.is_masked(cholesky):
+        raise ValueError("mean or cholesky holds masked values; wanted: numbers without")
     mean, cholesky = np.asarray(mean, dtype=float), np.asarray(cholesky, dtype=float)
     if mean.shape != (n_weights,):
         raise ValueError(f"mean has shape {mean.shape}; wanted: ({n_weights},), all weights of the network")
@@ -365,12 +373,19 @@ def _check_prior(mean, cholesky, n_weights):
     return mean, cholesky
 
 
-def _check_images(X, y, n_hidden, prior_sd, total_size):
-    """Raise what `digit_bnn` documents; else return X and y."""
+def _check_one(n_hidden, prior_sd, total_size):
+    """Raise what the models of a single network document about these."""
     if not (np.shape(n_hidden) == (2,) and all(isinstance(n, int | np.integer) and n > 0 for n in n_hidden)):
         raise ValueError(f"n_hidden={n_hidden}; wanted: two numbers of units, each at least 1")
-    if not prior_sd > 0:
-        raise ValueError(f"prior_sd={prior_sd}; wanted: a standard deviation above 0")
+    if not (isinstance(prior_sd, int | float | np.number) and prior_sd > 0):
+        raise ValueError(f"prior_sd={prior_sd!r}; wanted: a standard deviation above 0")
+    if total_size is not None and not (isinstance(total_size, int | np.integer) and total_size > 0):
+        raise ValueError(f"total_size={total_size!r}; wanted: the points of the whole data set, at least 1")
+
+
+def _check_images(X, y, n_hidden, prior_sd, total_size):
+    """Raise what `digit_bnn` documents; else return X and y."""
+    _check_one(n_hidden, prior_sd, total_size)
     if not isinstance(X, pt.TensorVariable):
         X = check_images(X, None)
         return X, check_classes(y, len(X))
@@ -383,12 +398,9 @@ def _check_images(X, y, n_hidden, prior_sd, total_size):
     return X, y
 
 
-def _check_inputs(X, y, n_hidden, prior_sd, likelihood):
+def _check_inputs(X, y, n_hidden, prior_sd, total_size, likelihood):
     """Raise what `flat_bnn` documents; else return X and y, the number of features, and whether X is an array."""
-    if not (np.shape(n_hidden) == (2,) and all(isinstance(n, int | np.integer) and n > 0 for n in n_hidden)):
-        raise ValueError(f"n_hidden={n_hidden}; wanted: two numbers of units, each at least 1")
-    if not prior_sd > 0:
-        raise ValueError(f"prior_sd={prior_sd}; wanted: a standard deviation above 0")
+    _check_one(n_hidden, prior_sd, total_size)
     if likelihood not in LIKELIHOODS:
         raise ValueError(f"likelihood={likelihood!r}; wanted: 'graph' or 'fused'")
     is_array = not isinstance(X, pt.TensorVariable)

@@ -6,7 +6,37 @@ from scipy.special import expit, softmax
 from bnn.digits import check_images
 
 WEIGHTS = ("w1", "w2", "w3")
+ACTIVATIONS = {"tanh": np.tanh, "relu": lambda z: np.maximum(z, 0)}
 BLOCK = 100  # draws
+
+
+class Weights(dict):
+    """Arrays by name, and in `activation` that of their network, None where it is not known."""
+
+    def __init__(self, activation=None):
+        self.activation = activation
+
+
+def choose_activation(posterior, activation=None):
+    """The activation to predict with: the posterior's own, else the one asked for, else "tanh".
+
+    Parameters
+    ----------
+    posterior : Dataset or DataTree with the attribute ``activation`` that `inference.sample_nuts` writes; `Weights`; or
+        a dict, which does not know its own
+    activation : "tanh", "relu" or None
+
+    Raises
+    ------
+    ValueError
+        For an unknown one, and for another than the posterior's.
+    """
+    if activation not in (None, *ACTIVATIONS):
+        raise ValueError(f"activation={activation!r}; wanted: one of {', '.join(ACTIVATIONS)}")
+    known = getattr(posterior, "activation", None)
+    if known and activation not in (None, known):
+        raise ValueError(f"activation={activation!r} for a posterior of {known!r} networks; wanted: {known!r}, or None")
+    return known or activation or "tanh"
 
 
 def flatten_chains(posterior):
@@ -24,8 +54,8 @@ def combine_weights(posterior):
 
     Returns
     -------
-    dict of w1, w2, … to arrays (chain, draw, group, …), the last without an axis for its single output; with b1, b2, …
-    where there are biases
+    Weights, a dict of w1, w2, … to arrays (chain, draw, group, …), the last without an axis for its single output; with
+    b1, b2, … where there are biases
 
     Raises
     ------
@@ -34,7 +64,7 @@ def combine_weights(posterior):
     """
     if "mu1" not in posterior:
         raise ValueError(f"posterior holds {', '.join(posterior)}; wanted: mu1, sd1, z1, mu2, …")
-    weights, k = {}, 1
+    weights, k = Weights(getattr(posterior, "activation", None)), 1
     while f"mu{k}" in posterior:
         sd = np.asarray(posterior[f"sd{k}"])
         for name, prefix in {f"w{k}": "", f"b{k}": "bias_"}.items():
@@ -52,7 +82,27 @@ def _list_layers(weights):
     return [name for name in (f"w{k}" for k in range(1, len(weights) + 1)) if name in weights]
 
 
-def predict_groups(posterior, X, *, activation="tanh"):
+def _check_layers(arrays, axes):
+    """Raise ValueError unless w1, b1, w2, … all begin with the axes of w1, named in `axes`, and fit the layer below."""
+    first, before = arrays["w1"], "X"
+    if first.ndim != len(axes) + 1 + ("w2" in arrays):
+        raise ValueError(f"w1 has shape {first.shape}; wanted: ({', '.join(axes)}, in, out)")
+    start, below = first.shape[: len(axes)], first.shape[len(axes) : len(axes) + 1]
+    for name in sorted(arrays, key=lambda name: (int(name[1:]), name[0] == "b")):
+        shape = arrays[name].shape
+        out = shape[len(axes) + 1 : len(axes) + 2] if name[0] == "w" else ()  # a single output has no axis
+        if shape != (wanted := (*start, *below, *out)):
+            raise ValueError(f"{name} has shape {shape}; wanted: {wanted}, to fit {before}")
+        if name[0] == "w":
+            below, before = out, name
+
+
+def _refuse_masked(X):
+    if np.ma.is_masked(X):
+        raise ValueError("X holds masked values; wanted: points without")
+
+
+def predict_groups(posterior, X, *, activation=None):
     """P(y = 1) of each category's network, draw by draw.
 
     Parameters
@@ -61,7 +111,7 @@ def predict_groups(posterior, X, *, activation="tanh"):
         a Dataset or dict of (chain, draw, group, …), the last without an axis for its single output, and the biases b1,
         b2, … where there are any
     X : (group, obs, feature), or (obs, feature), the same points for every category
-    activation : "tanh" or "relu", as in the model
+    activation : "tanh" or "relu"; None: the posterior's own, and "tanh" for a dict, which does not know it
 
     Returns
     -------
@@ -70,17 +120,27 @@ def predict_groups(posterior, X, *, activation="tanh"):
     Raises
     ------
     ValueError
-        For points that do not fit the weights.
+        For points that are masked or do not fit the weights, layers that are missing or do not fit together, and an
+        activation that is unknown or not the posterior's.
     """
     found = posterior if "w1" in posterior else combine_weights(posterior)
     names = _list_layers(found)
-    weights = [np.asarray(found[name]) for name in names]
-    biases = [np.asarray(found[f"b{name[1:]}"]) if f"b{name[1:]}" in found else None for name in names]
+    wanted = [f"w{k}" for k in range(1, len(names) + 1)]
+    if any(f"b{name[1:]}" in found for name in names):
+        wanted += [f"b{k}" for k in range(1, len(names) + 1)]
+    if lacking := [name for name in wanted if name not in found]:
+        raise ValueError(
+            f"posterior lacks {', '.join(lacking)}; wanted: weights of each layer, and biases of each or none"
+        )
+    arrays = {name: np.asarray(found[name]) for name in wanted}
+    _check_layers(arrays, ("chain", "draw", "group"))
+    weights, biases = [arrays[name] for name in names], [arrays.get(f"b{name[1:]}") for name in names]
     n_chains, n_draws, n_groups, n_feature = weights[0].shape[:4]
+    _refuse_masked(X)
     X = np.asarray(X, dtype=float)
     if X.ndim not in (2, 3) or X.shape[-1] != n_feature or (X.ndim == 3 and len(X) != n_groups):
         raise ValueError(f"X has shape {X.shape}; wanted: ({n_groups}, obs, {n_feature}) or (obs, {n_feature})")
-    activate = {"tanh": np.tanh, "relu": lambda z: np.maximum(z, 0)}[activation]
+    activate = ACTIVATIONS[choose_activation(posterior, activation)]
     p = np.empty((n_chains * n_draws, n_groups, X.shape[-2]))
     flat = [w.reshape(-1, *w.shape[2:]) for w in weights]
     flat[-1] = flat[-1][..., None]
@@ -105,16 +165,19 @@ def predict_probability(weights, X):
     Returns
     -------
     (draw, obs) array of probabilities
+
+    Raises
+    ------
+    ValueError
+        For layers that are missing or do not fit together, and points that are masked or do not fit them.
     """
     missing = [name for name in WEIGHTS if name not in weights]
     if missing:
         raise ValueError(f"weights lacks {', '.join(missing)}; wanted: {', '.join(WEIGHTS)}")
-    X, (w1, w2, w3) = np.asarray(X, dtype=float), (np.asarray(weights[name]) for name in WEIGHTS)
-    if (w1.ndim, w2.ndim, w3.ndim) != (3, 3, 2):
-        raise ValueError(
-            f"weights has shapes {w1.shape}, {w2.shape}, {w3.shape}; "
-            "wanted: (draw, feature, hidden_1), (draw, hidden_1, hidden_2), (draw, hidden_2)"
-        )
+    arrays = {name: np.asarray(weights[name]) for name in WEIGHTS}
+    _check_layers(arrays, ("draw",))
+    _refuse_masked(X)
+    X, (w1, w2, w3) = np.asarray(X, dtype=float), arrays.values()
     if X.ndim != 2 or X.shape[1] != w1.shape[1]:
         raise ValueError(f"X has shape {X.shape}; wanted: (obs, {w1.shape[1]}), as the first layer's weights")
     p = np.empty((len(w1), len(X)))
@@ -140,12 +203,14 @@ def predict_classes(weights, X):
     Raises
     ------
     ValueError
-        As `digits.check_images`; and where weights are missing.
+        As `digits.check_images`; and where layers are missing or do not fit together.
     """
     names = ("w1", "b1", "w2", "b2", "w3", "b3")
     if missing := [name for name in names if name not in weights]:
         raise ValueError(f"weights lacks {', '.join(missing)}; wanted: {', '.join(names)}")
-    w1, b1, w2, b2, w3, b3 = (np.asarray(weights[name]) for name in names)
+    arrays = {name: np.asarray(weights[name]) for name in names}
+    _check_layers(arrays, ("draw",))
+    w1, b1, w2, b2, w3, b3 = arrays.values()
     X = check_images(X, w1.shape[1])
     p = np.empty((len(w1), len(X), w3.shape[2]))
     for k in range(len(w1)):  # one draw at a time: the hidden units of all would fill a Binder pod
@@ -163,10 +228,17 @@ def join_groups(trees):
 
     Returns
     -------
-    dict of w1, w2, … (and b1, …) to arrays (chain, draw, group, …), as `predict_groups` takes them
+    Weights, a dict of w1, w2, … (and b1, …) to arrays (chain, draw, group, …), as `predict_groups` takes them
+
+    Raises
+    ------
+    ValueError
+        For an empty list, and posteriors without ``w1``.
     """
-    joined = {}
+    if not len(trees):
+        raise ValueError("trees is empty; wanted: results of inference.sample_groups")
     first = trees[0]["posterior"]
+    joined = Weights(first.attrs.get("activation"))
     for name in [*_list_layers(first), *(name for name in first if name.startswith("b"))]:
         draws = [tree["posterior"][name] for tree in trees]
         joined[name] = np.stack([d.values[:, :, 0] if "group" in d.dims else d.values for d in draws], axis=2)
