@@ -273,6 +273,11 @@ def test_the_grid_runs_through_the_first_feature_first():
     np.testing.assert_array_equal(data.grid(2, 1.0), [[-1, -1], [1, -1], [-1, 1], [1, 1]])
 
 
+def test_a_circle_goes_all_the_way_round():
+    points = data.circle(2.0, n=4)
+    np.testing.assert_allclose(points, [[2, 0], [0, 2], [-2, 0], [0, -2]], atol=1e-12)
+
+
 # --- what is refused -----------------------------------------------------------------------------------------
 
 X, Y = [[0.0, 1.0], [2.0, 3.0]], [0, 1]
@@ -298,6 +303,8 @@ X, Y = [[0.0, 1.0], [2.0, 3.0]], [0, 1]
         (X, [0, "one"], r"y holds the labels .*'one'.*; wanted"),
         (X, np.array([0, None]), r"y holds the labels \[None\]; wanted"),
         (X, np.array([0, 1], dtype=object), r"y holds the labels object; wanted: the numbers"),
+        (np.ma.array(X, mask=[[0, 1], [0, 0]]), Y, r"X has 1 masked values; wanted: none, so drop or fill them"),
+        (X, np.ma.array(Y, mask=[1, 1]), r"y has 2 masked values; wanted: none"),
     ],
 )
 def test_wrong_data_are_named(X, y, message):
@@ -324,12 +331,16 @@ def test_labels_of_any_number_type_become_int32(labels):
         (lambda: data.flat_moons(seed=0, train_share=1), r"train_share=1; wanted: between 0 and 1"),
         (lambda: data.flat_moons(seed=0, n_obs=10, train_share=0.99), r"10 training and 0 test points; wanted"),
         (lambda: data.flat_moons(seed=0, n_obs=10, train_share=0.01), r"0 training and 10 test points; wanted"),
-        (lambda: data.rotated_moons(seed=0, n_groups=0), r"n_groups=0; wanted: at least 1"),
-        (lambda: data.rotated_moons(seed=0, n_train=0), r"n_train=0; wanted: at least 1"),
-        (lambda: data.rotated_moons(seed=0, n_test=0), r"n_test=0; wanted: at least 1"),
+        (lambda: data.rotated_moons(seed=0, n_groups=0), r"n_groups=0; wanted: a whole number of at least 1"),
+        (lambda: data.rotated_moons(seed=0, n_groups=1.5), r"n_groups=1.5; wanted: a whole number of at least 1"),
+        (lambda: data.rotated_moons(seed=0, n_train=0), r"n_train=0; wanted: .* at least 1"),
+        (lambda: data.rotated_moons(seed=0, n_test=0), r"n_test=0; wanted: .* at least 1"),
         (lambda: data.rotated_moons(seed=0, n_train=1), r"scaling='train' on 1 points without spread; wanted"),
         (lambda: data.class_densities(np.zeros((1, 2)), 0), r"noise=0; wanted: above 0"),
         (lambda: data.bayes_scores(-0.1), r"noise=-0.1; wanted: above 0"),
+        (lambda: data.bayes_scores(0.001), r"n_grid=400 puts points 0.0075 apart; wanted: at most the noise, 0.001"),
+        (lambda: data.bayes_scores(0.3, n_arc=0), r"n_arc=0; wanted: a whole number of at least 1"),
+        (lambda: data.bayes_scores(0.3, n_grid=1), r"n_grid=1; wanted: a whole number of at least 2"),
         (lambda: data.flat_moons(seed=0).group(0), r"X_train has shape \(500, 2\), one category; wanted"),
         (lambda: data.flat_moons(seed=0).pooled(), r"X_train has shape \(500, 2\), one category; wanted"),
         (

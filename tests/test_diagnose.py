@@ -272,10 +272,28 @@ def test_a_stuck_chain_is_named_with_its_quantity(long):
     assert found.converged is False
     assert found.rhat_at == "p[1]"
     assert str(found).startswith(
-        f"Do not use these draws: the chains disagree, R-hat is {found.rhat:.3f} for p[1] (wanted"
+        f"Do not use these draws: the chains disagree, R-hat is {found.rhat:.3f} for p[1] (wanted: below 1.01)"
     )
     assert "What helps: longer tuning" in str(found)
     assert "\n" not in str(found)
+
+
+@pytest.mark.parametrize(("gap", "converged"), [(0.09, True), (0.18, False)])
+def test_the_limit_of_r_hat_is_a_hundredth_above_one(gap, converged):
+    values = np.random.default_rng(0).normal(size=(20, 500))
+    values[::2] += 2 * gap  # enough chains for 400 effective draws, so that R-hat alone decides
+    found = diagnose.verdict({"a": values}, make_tree((20, 500)))
+    assert (1.0 if converged else 1.01) < found.rhat < (1.01 if converged else 1.02)
+    assert min(found.ess, found.ess_tail) > 400
+    assert found.converged is converged
+
+
+@pytest.mark.parametrize("divergent", [[], [(0, 3)]])
+def test_the_figures_are_computed_once(long, divergent, monkeypatch):
+    calls, once = [], diagnose.diagnose
+    monkeypatch.setattr(diagnose, "diagnose", lambda values: calls.append(1) or once(values))
+    diagnose.verdict(name_columns(long), make_tree((4, 1500), divergent=divergent))
+    assert len(calls) == 1
 
 
 def test_chains_each_stuck_at_one_value_disagree(long):

@@ -268,6 +268,13 @@ def test_the_temperature_has_the_least_log_loss(temperature):
     assert lose(found, logit, y) <= min(losses)
 
 
+@pytest.mark.parametrize("n_right", [9, 999])
+def test_the_temperature_makes_a_sure_classifier_as_sure_as_it_is_right(n_right):
+    p = np.tile(softmax([20.0, 0.0]), (n_right + 1, 1))
+    found = reject.fit_temperature(p, [0] * n_right + [1])
+    assert found == pytest.approx(20 / np.log(n_right), rel=1e-4)  # odds of n_right to 1
+
+
 def test_a_warmer_forecast_needs_less_warming():
     logit, y = simulate_labels(300, 2.0)
     cold, warmed = (reject.fit_temperature(softmax(logit / t, axis=1), y) for t in (1, 1.5))
@@ -308,6 +315,11 @@ P = np.full((3, 5), 0.2)
         ),
         (lambda: reject.trace_risk([1, 2], [True]), r"correct has shape \(1,\); wanted: one truth value for each of 2"),
         (lambda: reject.trace_risk([], []), r"doubt has shape \(0,\); wanted"),
+        (lambda: reject.trace_risk([1, 2], [3, 0]), r"correct holds int64; wanted: True or False for each of 2"),
+        (lambda: reject.trace_risk([1, 2], [1.0, np.nan]), r"correct holds float64; wanted: True or False"),
+        (lambda: reject.measure_doubt(P[None] * 2), r"draws holds rows that do not add up to 1; wanted"),
+        (lambda: reject.fit_temperature(P * np.nan, [1, 2, 3]), r"p holds values outside \[0, 1\] or NaN; wanted"),
+        (lambda: reject.fit_temperature(P * 2, [1, 2, 3]), r"p holds rows that do not add up to 1; wanted"),
         (lambda: reject.warm(P, 0), r"temperature=0; wanted: above 0"),
         (lambda: reject.warm(P, np.nan), r"temperature=nan; wanted: above 0"),
         (lambda: reject.fit_temperature(P[0], [1]), r"p has shape \(5,\); wanted: \(obs, class\)"),

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 VALUES = st.floats(-1e6, 1e6)
-ERRORS = st.floats(1e-6, 1e4)
+ERRORS = st.floats(1e-12, 1e4)
 
 
 def print_text(text):
@@ -46,6 +46,8 @@ def test_a_monte_carlo_number_has_digits_enough_to_be_compared(value, error):
         (95.234, 31.41, "95 ± 31"),
         (-0.15034, 0.00213, "-0.1503 ± 0.0021"),
         (97.1, 0, "97.100 ± 0.000"),
+        (0.5, 3e-10, "0.50000000000 ± 0.00000000030"),
+        (0.5, 1e-30, "0.500000000000000 ± 0.000000000000001"),  # more digits than a number has
     ],
 )
 def test_the_error_has_two_digits_and_the_value_ends_where_it_ends(value, error, text):
@@ -63,9 +65,9 @@ def test_a_spread_is_the_mean_over_seeds_with_its_standard_error():
 @pytest.mark.parametrize("value", [1.004, 0, -3.2, 1e5, np.nan, np.inf])
 @pytest.mark.parametrize(("holds", "verdict"), [(True, "yes"), (np.bool_(False), "no")])
 def test_a_diagnostic_is_read_back_with_its_verdict_alone(value, holds, verdict):
-    reading = outputs.read_text(report.diagnostic(value, "below 1.01", holds))
+    reading = outputs.read_text(report.diagnostic(value, "good enough", holds))
     assert reading.malformed == ()
-    assert reading.skeleton == f"{outputs.FIGURE_MARK} (below 1.01: {verdict})"
+    assert reading.skeleton == f"{outputs.FIGURE_MARK} (good enough: {verdict})"
 
 
 @pytest.mark.parametrize("unit", ["s", "MB", "CPU-seconds", "s per step"])

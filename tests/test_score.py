@@ -6,6 +6,7 @@ from bnn import score
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy.special import expit
 from scipy.stats import entropy as scipy_entropy
 from scipy.stats import sem
 from sklearn.calibration import calibration_curve
@@ -43,8 +44,22 @@ def test_scores_do_not_depend_on_the_shape(forecasts):
     assert score.score_error(*grouped) == pytest.approx(score.score_error(p, y), rel=1e-12)
 
 
-def test_a_certain_miss_costs_much_and_is_finite():
-    assert -1000 < score.score(np.array([0.0]), np.array([1]))["lpd"] < -500
+def test_a_certain_miss_costs_what_rounding_leaves_of_it_whichever_class_was_missed():
+    """Beyond a logit of 37 a probability rounds to 1, and nothing tells 40 nats from 700."""
+    for logit in (40.0, 800.0):
+        for sign, label in ((1, 0), (-1, 1)):
+            assert score.score(expit([sign * logit]), [label])["lpd"] == pytest.approx(-53 * np.log(2))
+
+
+def test_probabilities_that_are_not_rounded_cost_their_logarithm():
+    logit = np.linspace(-25, 25, 61)
+    for sign, label in ((1, 0), (-1, 1)):  # rounded to 1e-16 is the least one, of 1e-11
+        found = score.log_likelihood(expit(sign * logit), np.full(61, label))
+        np.testing.assert_allclose(found, -np.logaddexp(0, logit), atol=1e-4)
+
+
+def test_a_tie_is_a_vote_for_class_0():
+    assert [score.score([0.5], [label])["accuracy"] for label in (0, 1)] == [100, 0]
 
 
 def test_the_error_of_a_score_is_its_spread_over_data_sets():
@@ -108,7 +123,7 @@ def test_another_order_of_classes_changes_no_score(order):
 
 def test_a_certain_miss_of_a_class_costs_much_and_is_finite():
     found = score.score_classes(np.eye(3)[[0, 1]], np.array([0, 2]))
-    assert -500 < found["lpd"][0] < -300  # the mean of nothing and of the logarithm of the least number
+    assert found["lpd"][0] == pytest.approx(-53 * np.log(2) / 2)  # the mean of nothing and of a certain miss
     assert (found["accuracy"][0], found["brier"][0]) == (50, 1)
 
 
@@ -174,6 +189,16 @@ def test_ignoring_the_chain_understates_the_error():
     assert 2 * naive["brier"] < blocked["brier"]
 
 
+def test_the_monte_carlo_error_is_that_of_all_ways_to_draw_the_blocks():
+    a, b, y = 0.2, 0.9, np.array([1, 1, 0])
+    draws = np.repeat([[a] * 3, [b] * 3], 5, axis=0)
+    means = [(i + j) / 2 for i in (a, b) for j in (a, b)]  # two blocks, drawn twice
+    found = score.monte_carlo_error(draws, y, seed=3, n_boot=4000, block=5)
+    for name in ("lpd", "brier"):  # a standard deviation of 4,000 has an error of about 1 %
+        expected = np.std([score.score(np.full(3, p), y)[name] for p in means])
+        assert found[name] == pytest.approx(expected, rel=0.05), name
+
+
 def test_one_seed_gives_the_same_error_twice():
     draws = simulate_draws(np.random.default_rng(2), 100)
     y = np.arange(50) % 2
@@ -207,6 +232,11 @@ def test_calibration_is_that_of_scikit_learn(forecasts):
     np.testing.assert_allclose(found["p"], mean)
 
 
+def test_a_probability_between_two_bins_is_in_the_upper_one():
+    found = score.calibrate([0.25, 0.5, 0.75, 1.0], [0, 0, 1, 1], n_bins=2)
+    assert (found["n"].tolist(), found["share"].tolist()) == ([1, 3], [0, 2 / 3])
+
+
 @given(arrays(float, 30, elements=st.floats(0, 1)), st.integers(1, 20))
 def test_calibration_counts_every_point_once(p, n_bins):
     found = score.calibrate(p, np.arange(30) % 2, n_bins)
@@ -222,6 +252,10 @@ def test_right_probabilities_are_calibrated_within_their_errors(forecasts):
 
 
 # --- uncertainty
+
+
+def test_no_example_is_timed():
+    assert settings().deadline is None  # tests/conftest.py
 
 
 @given(arrays(float, 5, elements=st.floats(0, 1)))
@@ -321,22 +355,30 @@ P = np.full((2, 4), 0.25)
         (lambda: score.score([0.5], [2]), r"y holds labels other than 0 and 1; wanted: 0 and 1"),
         (lambda: score.score([0.5], ["1"]), r"y holds labels other than 0 and 1; wanted: 0 and 1"),
         (lambda: score.score_error([0.5], [1]), r"y holds 1 label; wanted: at least 2"),
-        (lambda: score.calibrate([0.5], [1], 0), r"n_bins=0; wanted: at least 1"),
+        (lambda: score.score(np.ma.array([0.5], mask=[True]), [1]), r"p has 1 masked values; wanted: none"),
+        (lambda: score.log_likelihood([np.nan], [1]), r"p holds values outside \[0, 1\] or NaN; wanted"),
+        (lambda: score.calibrate([0.5], [1], 0), r"n_bins=0; wanted: a whole number of at least 1"),
+        (lambda: score.calibrate([0.5], [1], 2.5), r"n_bins=2.5; wanted: a whole number"),
         (lambda: score.monte_carlo_error([0.5], [1], seed=0), r"draws has shape \(1,\); wanted: \(draw, obs\)"),
         (lambda: score.monte_carlo_error([[0.5]] * 3, [1], seed=0, block=2), r"with at least 4 draws"),
-        (lambda: score.monte_carlo_error([[0.5]] * 3, [1], seed=0, block=0), r"block=0, n_boot=200; wanted: block"),
+        (lambda: score.monte_carlo_error([[0.5]] * 3, [1], seed=0, block=0), r"block=0; wanted: .* at least 1"),
+        (lambda: score.monte_carlo_error([[0.5]] * 3, [1], seed=0, block=1.5), r"block=1.5; wanted: a whole number"),
         (lambda: score.monte_carlo_error([[0.5]] * 3, [1], seed=0, n_boot=1), r"n_boot=1; wanted: .* at least 2"),
+        (lambda: score.monte_carlo_error([[1.5]] * 3, [1], seed=0), r"draws holds values outside \[0, 1\] or NaN"),
+        (lambda: score.entropy(2), r"p holds values outside \[0, 1\] or NaN; wanted: probabilities"),
+        (lambda: score.class_entropy([0.5, 0.2]), r"p holds rows that do not add up to 1; wanted: probabilities of"),
         (lambda: score.split_uncertainty([0.5]), r"draws has shape \(1,\); wanted: \(draw, obs\)"),
         (lambda: score.split_uncertainty([[1.5]]), r"draws holds values outside \[0, 1\]"),
         (lambda: score.split_uncertainty(np.zeros((2, 3, 4, 5))), r"draws has shape \(2, 3, 4, 5\); wanted: .* class"),
         (lambda: score.split_uncertainty(np.zeros((2, 0, 4))), r"draws has shape \(2, 0, 4\); wanted: .* none empty"),
         (lambda: score.split_uncertainty(np.full((2, 3, 4), np.nan)), r"draws holds values outside \[0, 1\] or NaN"),
+        (lambda: score.split_uncertainty(np.full((2, 3, 4), 0.3)), r"draws holds rows that do not add up to 1; wanted"),
         (lambda: score.score_classes([0.5, 0.5], [0, 1]), r"p has shape \(2,\) and y \(2,\); wanted: \(obs, class\)"),
         (lambda: score.score_classes(P, [0]), r"p has shape \(2, 4\) and y \(1,\); wanted"),
         (lambda: score.score_classes(P[:1], [0]), r"p has shape \(1, 4\) and y \(1,\); wanted: .* at least 2 images"),
-        (lambda: score.score_classes(P + 0.01, [0, 1]), r"p holds rows that are no probabilities; wanted: .* up to 1"),
-        (lambda: score.score_classes([[1.5, -0.5]] * 2, [0, 1]), r"p holds rows that are no probabilities"),
-        (lambda: score.score_classes(P * np.nan, [0, 1]), r"p holds rows that are no probabilities"),
+        (lambda: score.score_classes(P + 0.01, [0, 1]), r"p holds rows that do not add up to 1; wanted: probab"),
+        (lambda: score.score_classes([[1.5, -0.5]] * 2, [0, 1]), r"p holds values outside \[0, 1\] or NaN"),
+        (lambda: score.score_classes(P * np.nan, [0, 1]), r"p holds values outside \[0, 1\] or NaN"),
         (lambda: score.score_classes(P, [0, 4]), r"y holds the labels \[4\]; wanted: the numbers 0 to 3"),
     ],
 )

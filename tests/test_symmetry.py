@@ -151,6 +151,10 @@ GOOD = draw_network(3, (3, 4), seed=0)
     ("call", "message"),
     [
         (lambda: symmetry.align({"w1": GOOD["w1"]}, seed=1), "weights has 1 layers; wanted: w1"),
+        (lambda: symmetry.align([*GOOD.values()], seed=1), r"weights is a list; wanted: a dict, w1 \(draw"),
+        (lambda: symmetry.draw_labelling(3, 5, seed=1), "n_hidden=5; wanted: numbers of units, each at least 1"),
+        (lambda: symmetry.draw_labelling(3, (4, 0), seed=1), r"n_hidden=\(4, 0\); wanted: numbers of units"),
+        (lambda: symmetry.draw_labelling(2.5, (4,), seed=1), "n_draws=2.5; wanted: a whole number of at least 1"),
         (lambda: symmetry.align(GOOD | {"w3": GOOD["w3"][:, :2]}, seed=1), "which do not fit together"),
         (lambda: symmetry.align(GOOD | {"w2": GOOD["w2"][:2]}, seed=1), "which do not fit together"),
         (lambda: symmetry.align(GOOD | {"w3": GOOD["w3"][..., None]}, seed=1), "weights has shapes"),

@@ -99,7 +99,20 @@ def check_seed(seed):
         raise ValueError(f"seed={seed!r}; wanted: an integer of at least 0, so that every draw can be made again")
 
 
+def check_count(value, name, least=1):
+    """Raise ValueError unless `value` is an integer of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(f"{name}={value!r}; wanted: a whole number of at least {least}")
+
+
+def refuse_masked(values, name):
+    """Raise ValueError for a masked array with anything masked: NumPy would drop the mask without a word."""
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name} has {np.ma.count_masked(values)} masked values; wanted: none, so drop or fill them")
+
+
 def _to_array(values, name, dtype=None):
+    refuse_masked(values, name)
     try:
         return np.asarray(values, dtype=dtype)
     except (TypeError, ValueError) as error:
@@ -168,8 +181,7 @@ def rotated_moons(*, seed, n_groups=18, n_train=50, n_test=50, noise=0.3, scalin
     """
     check_seed(seed)
     for name, value in {"n_groups": n_groups, "n_train": n_train, "n_test": n_test}.items():
-        if value < 1:
-            raise ValueError(f"{name}={value}; wanted: at least 1")
+        check_count(value, name)
     tasks = []
     for child in np.random.SeedSequence(seed).spawn(n_groups):
         points, angle = child.generate_state(2)
@@ -210,6 +222,7 @@ def _log_densities(X, noise, n_arc):
         node, weight = np.polynomial.legendre.leggauss(400)
         t, weight = np.pi / 2 * (node + 1), weight / 2
     else:
+        check_count(n_arc, "n_arc")
         t, weight = np.linspace(0, np.pi, n_arc), np.full(n_arc, 1 / n_arc)
     arcs = np.array([[np.cos(t), np.sin(t)], [1 - np.cos(t), 0.5 - np.sin(t)]])
     out = np.empty((2, *np.shape(X)[:-1]))
@@ -258,9 +271,18 @@ def bayes_scores(noise, n_arc=None, n_grid=400):
     -------
     dict
         "accuracy" (a share), "lpd" (nats per point) and "brier". Rotating or scaling a category changes none.
+
+    Raises
+    ------
+    ValueError
+        For a grid whose points lie farther apart than the noise, which would miss the densities.
     """
+    check_count(n_grid, "n_grid", least=2)
     x0 = np.linspace(-1 - 6 * noise, 2 + 6 * noise, n_grid)
     x1 = np.linspace(-0.5 - 6 * noise, 1 + 6 * noise, n_grid)
+    if 0 < noise < x0[1] - x0[0]:
+        step = f"n_grid={n_grid} puts points {x0[1] - x0[0]:.2g} apart"
+        raise ValueError(f"{step}; wanted: at most the noise, {noise}")
     X = np.stack(np.meshgrid(x0, x1), axis=-1)
     joint = class_densities(X, noise, n_arc) / 2
     total = joint.sum(axis=0)

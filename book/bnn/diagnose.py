@@ -236,7 +236,7 @@ def _read_statistic(tree, name):
     return stats[name].values
 
 
-def explain_divergences(values, diverging):
+def explain_divergences(values, diverging, mcse=None):
     """Whether divergent draws can be lived with, by the book's rule.
 
     They are explained when they are fewer than 0.1 % of the draws, and leaving them out moves the mean of no quantity
@@ -246,6 +246,7 @@ def explain_divergences(values, diverging):
     ----------
     values : (chain, draw, quantity) array of identified quantities
     diverging : (chain, draw) array of bool
+    mcse : (quantity,), from `diagnose`, where that was asked already
 
     Returns
     -------
@@ -256,15 +257,15 @@ def explain_divergences(values, diverging):
     Raises
     ------
     ValueError
-        As `diagnose`, and for a mask of another shape.
+        For a mask of another shape; and as `diagnose`, which is asked only where some draws diverged and some did not.
     """
     values, diverging = np.asarray(values, dtype=float), _check_mask(diverging, np.shape(values)[:2])
     n = int(diverging.sum())
-    mcse = diagnose(values)["mcse"]
     move = 0.0
     if n == diverging.size:
         move = np.inf
     elif n > 0:
+        mcse = diagnose(values)["mcse"] if mcse is None else mcse
         moves = np.abs(values[~diverging].mean(axis=0) - values.mean(axis=(0, 1)))
         move = float((moves[mcse > 0] / mcse[mcse > 0]).max(initial=0))  # a constant does not move
     share = n / diverging.size
@@ -406,7 +407,7 @@ def verdict(quantities, tree):
         )  # fmt: skip
     found = diagnose(values)
     varies = ~np.isnan(found["rhat"])
-    explained = explain_divergences(values, diverging)
+    explained = explain_divergences(values, diverging, found["mcse"])
     figures = sampler | {"move": explained["move"], "explained": explained["explained"]}
     figures |= {"bfmi": float(np.min(energy_bfmi(tree)))}
     for name, pick in {"rhat": np.argmax, "ess": np.argmin, "ess_tail": np.argmin}.items():

@@ -20,7 +20,7 @@ from matplotlib.transforms import Affine2D
 from sklearn import datasets
 from sklearn.model_selection import train_test_split
 
-from bnn.data import check_seed
+from bnn.data import check_seed, refuse_masked
 
 N_CLASSES = 10
 SHAPES = {"sklearn": (8, 8), "mnist": (28, 28)}
@@ -66,8 +66,10 @@ def check_images(X, n_pixels, *, name="X"):
     Raises
     ------
     ValueError
-        For an empty batch, images of another size, NaN, values outside [0, 1]; it says what came and what is wanted.
+        For an empty batch, images of another size, masked values, NaN, values outside [0, 1]; it says what came and
+        what is wanted.
     """
+    refuse_masked(X, name)
     try:
         X = np.asarray(X, dtype=float)
     except (TypeError, ValueError) as error:
@@ -101,6 +103,7 @@ def check_classes(y, n_obs, *, n_classes=N_CLASSES, name="y"):
     ValueError
         For another number of labels than images, and for labels that are not among 0, 1, …, n_classes - 1.
     """
+    refuse_masked(y, name)
     y = np.asarray(y)
     if y.shape != (n_obs,):
         raise ValueError(f"{name} has shape {y.shape}; wanted: one label for each of {n_obs} images")

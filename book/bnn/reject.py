@@ -10,7 +10,7 @@ from sklearn.metrics import roc_auc_score
 
 from bnn.data import check_seed
 from bnn.digits import check_classes
-from bnn.score import TINY, class_entropy, split_uncertainty
+from bnn.score import TINY, _check_probabilities, class_entropy, split_uncertainty
 
 DOUBTS = ("sd", "max", "entropy", "ignorance")
 
@@ -138,9 +138,11 @@ def trace_risk(doubt, correct):
 
     Source: Geifman and El-Yaniv (2017), Selective Classification for Deep Neural Networks, NeurIPS.
     """
-    doubt, correct = _check(doubt, "doubt"), np.asarray(correct, dtype=bool)
+    doubt, correct = _check(doubt, "doubt"), np.asarray(correct)
     if correct.shape != doubt.shape:
         raise ValueError(f"correct has shape {correct.shape}; wanted: one truth value for each of {len(doubt)} doubts")
+    if correct.dtype != bool:
+        raise ValueError(f"correct holds {correct.dtype}; wanted: True or False for each of {len(doubt)} doubts")
     order = np.argsort(doubt, kind="stable")
     n = np.arange(1, len(doubt) + 1)
     return n / len(doubt), np.cumsum(~correct[order]) / n
@@ -156,13 +158,14 @@ def warm(p, temperature):
 def fit_temperature(p, y):
     """The temperature at which class probabilities `p` (obs, class) give the labels `y` the highest mean log density.
 
-    Take both from a validation set.
+    It is sought between 0.05 and 20, exp(-3) and exp(3). Take both from a validation set.
 
     Source: Guo et al. (2017), On Calibration of Modern Neural Networks, ICML.
     """
     p = np.asarray(p, dtype=float)
     if p.ndim != 2 or p.size == 0:
         raise ValueError(f"p has shape {p.shape}; wanted: (obs, class), at least one image")
+    p = _check_probabilities(p, "p", of_classes=True)
     y = check_classes(y, len(p), n_classes=p.shape[1])
 
     def lose(log_temperature):

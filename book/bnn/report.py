@@ -34,7 +34,8 @@ def monte_carlo(value, error, n=None):
     if n is not None and n < 2:
         raise ValueError(f"n={n}; wanted: at least 2 seeds, or None where the error is not a spread over seeds")
     places = 1 - math.floor(math.log10(error)) if error > 0 else 3
-    places = min(max(places, 0), 8)
+    places = min(max(places, 0), 15)  # a float has no more
+    error = max(error, 10.0**-places) if error > 0 else error  # not read as exact
     seeds = f" (n={n})" if n else ""
     return f"{value:.{places}f} ± {error:.{places}f}{seeds}"
 

@@ -2,23 +2,54 @@
 
 import numpy as np
 
-from bnn.data import check_seed
+from bnn.data import check_count, check_seed, refuse_masked
 from bnn.digits import check_classes
 
-TINY = 1e-300
+TINY = 1e-300  # keeps 0 log 0 finite
+FLOOR = 2.0**-53  # a label's least probability, 36.7 nats: 1 - p cannot tell a smaller one from 0
+
+
+def _check_probabilities(p, name, *, of_classes=False):
+    refuse_masked(p, name)
+    p = np.asarray(p, dtype=float)
+    if not ((p >= 0) & (p <= 1)).all():
+        raise ValueError(f"{name} holds values outside [0, 1] or NaN; wanted: probabilities")
+    if of_classes and p.size > 0 and np.abs(p.sum(axis=-1) - 1).max() > 1e-6:
+        raise ValueError(f"{name} holds rows that do not add up to 1; wanted: probabilities of all classes")
+    return p
 
 
 def _check(p, y):
-    p, y = np.asarray(p, dtype=float), np.asarray(y)
+    p, y = _check_probabilities(p, "p"), np.asarray(y)
     if p.shape != y.shape:
         raise ValueError(f"p has shape {p.shape} and y {y.shape}; wanted: one probability for each label")
     if p.size == 0:
         raise ValueError("p and y are empty; wanted: at least one point")
-    if not ((p >= 0) & (p <= 1)).all():
-        raise ValueError("p holds values outside [0, 1] or NaN; wanted: probabilities of class 1")
     if not np.isin(y, (0, 1)).all():
         raise ValueError("y holds labels other than 0 and 1; wanted: 0 and 1 only")
     return p, y
+
+
+def log_likelihood(p, y):
+    """Log of the probability that each label was given, nats, in the shape of `p` and `y` together.
+
+    Parameters
+    ----------
+    p : (…, obs) probabilities of class 1
+    y : (obs,), or any shape that goes with that of `p`, 0 and 1
+
+    Returns
+    -------
+    array, nowhere below -36.7: a probability that rounds to 1 leaves 1 - p = 0 for all logits above 37
+    """
+    p = _check_probabilities(p, "p")
+    return np.log(np.maximum(np.where(np.asarray(y) == 1, p, 1 - p), FLOOR))
+
+
+def _score_each(p, y):
+    """Scores of each label: dict of arrays."""
+    p, y = _check(p, y)
+    return {"accuracy": 100.0 * ((p > 0.5) == y), "lpd": log_likelihood(p, y), "brier": (p - y) ** 2}
 
 
 def score(p, y):
@@ -27,30 +58,20 @@ def score(p, y):
     Returns
     -------
     dict
-        "accuracy" in %, "lpd" (mean log predictive density, nats per point; higher is better) and "brier"
-        (mean squared error of the probability; lower is better).
+        "accuracy" in %, a tie being a vote for class 0, "lpd" (mean log predictive density, nats per point; higher is
+        better; a certain miss costs 36.7) and "brier" (mean squared error of the probability; lower is better).
 
     Source: Gneiting and Raftery (2007), Strictly Proper Scoring Rules, JASA 102.
     """
-    p, y = _check(p, y)
-    return {
-        "accuracy": float(100 * np.mean((p > 0.5) == y)),
-        "lpd": float(np.mean(np.log(np.maximum(np.where(y == 1, p, 1 - p), TINY)))),
-        "brier": float(np.mean((p - y) ** 2)),
-    }
+    return {name: float(np.mean(value)) for name, value in _score_each(p, y).items()}
 
 
 def score_error(p, y):
     """Standard error of each score in `score`, from the finite number of test points. Same units."""
-    p, y = _check(p, y)
-    if y.size < 2:
-        raise ValueError(f"y holds {y.size} label; wanted: at least 2 for an error")
-    each = {
-        "accuracy": 100.0 * ((p > 0.5) == y),
-        "lpd": np.log(np.maximum(np.where(y == 1, p, 1 - p), TINY)),
-        "brier": (p - y) ** 2,
-    }
-    return {name: float(np.std(value, ddof=1) / np.sqrt(y.size)) for name, value in each.items()}
+    each = _score_each(p, y)
+    if np.size(y) < 2:
+        raise ValueError(f"y holds {np.size(y)} label; wanted: at least 2 for an error")
+    return {name: float(np.std(value, ddof=1) / np.sqrt(np.size(y))) for name, value in each.items()}
 
 
 def score_classes(p, y):
@@ -67,12 +88,11 @@ def score_classes(p, y):
     p, y = np.asarray(p, dtype=float), np.asarray(y)
     if p.ndim != 2 or y.shape != p.shape[:1] or len(y) < 2:
         raise ValueError(f"p has shape {p.shape} and y {y.shape}; wanted: (obs, class) and (obs,), at least 2 images")
-    if not ((p >= 0) & (p <= 1)).all() or np.abs(p.sum(axis=1) - 1).max() > 1e-6:
-        raise ValueError("p holds rows that are no probabilities; wanted: from 0 to 1, adding up to 1")
+    p = _check_probabilities(p, "p", of_classes=True)
     y = check_classes(y, len(p), n_classes=p.shape[1])
     each = {
         "accuracy": 100.0 * (p.argmax(axis=1) == y),
-        "lpd": np.log(np.maximum(p[np.arange(len(y)), y], TINY)),
+        "lpd": np.log(np.maximum(p[np.arange(len(y)), y], FLOOR)),
         "brier": np.sum((p - np.eye(p.shape[1])[y]) ** 2, axis=1),
     }
     return {name: (float(v.mean()), float(v.std(ddof=1) / np.sqrt(len(v)))) for name, v in each.items()}
@@ -141,15 +161,15 @@ def monte_carlo_error(draws, y, *, seed, n_boot=200, block=1):
         As `score`; for the accuracy at least half the weight of one label.
     """
     check_seed(seed)
-    draws = np.asarray(draws, dtype=float)
-    if block < 1 or n_boot < 2:
-        raise ValueError(f"block={block}, n_boot={n_boot}; wanted: block at least 1, n_boot at least 2")
+    check_count(block, "block")
+    check_count(n_boot, "n_boot", least=2)
+    draws = _check_probabilities(draws, "draws")
     if draws.ndim != 2 or len(draws) < 2 * block:
         raise ValueError(f"draws has shape {draws.shape}; wanted: (draw, obs) with at least {2 * block} draws")
     n_blocks = len(draws) // block
     means = draws[: n_blocks * block].reshape(n_blocks, block, -1).mean(axis=1)
     picked = np.random.default_rng(seed).multinomial(n_blocks, np.full(n_blocks, 1 / n_blocks), size=n_boot)
-    found = [score(np.clip(p, 0, 1), y) for p in picked @ means / n_blocks]
+    found = [score(np.clip(p, 0, 1), y) for p in picked @ means / n_blocks]  # rounding may exceed 1
     error = {name: float(np.std([f[name] for f in found], ddof=1)) for name in found[0]}
     # accuracy moves in steps: where no bootstrap sample turned a label, one label may still be next to turn
     error["accuracy"] = max(error["accuracy"], 50 / draws.shape[1])
@@ -163,11 +183,10 @@ def calibrate(p, y, n_bins=10):
     -------
     dict
         "p" (mean predicted), "share" (observed), "error" (standard error of the share if `p` is right),
-        "n" (points), each (bin,), empty bins left out.
+        "n" (points), each (bin,), empty bins left out. A probability between two bins is in the upper one.
     """
     p, y = _check(p, y)
-    if n_bins < 1:
-        raise ValueError(f"n_bins={n_bins}; wanted: at least 1")
+    check_count(n_bins, "n_bins")
     index = np.minimum((p * n_bins).astype(int), n_bins - 1)
     bins = [index == b for b in range(n_bins) if (index == b).any()]
     n = np.array([b.sum() for b in bins])
@@ -178,13 +197,13 @@ def calibrate(p, y, n_bins=10):
 
 def entropy(p):
     """Entropy of a coin with probability `p`, in bits: 0 when certain, 1 at p = 0.5."""
-    p = np.asarray(p, dtype=float)
+    p = _check_probabilities(p, "p")
     return -(p * np.log2(np.maximum(p, TINY)) + (1 - p) * np.log2(np.maximum(1 - p, TINY)))
 
 
 def class_entropy(p):
     """Entropy of class probabilities (…, class), in bits: 0 when certain, log2(10) = 3.32 for ten equal classes."""
-    p = np.asarray(p, dtype=float)
+    p = _check_probabilities(p, "p", of_classes=True)
     return -np.sum(p * np.log2(np.maximum(p, TINY)), axis=-1)
 
 
@@ -207,8 +226,7 @@ def split_uncertainty(draws):
     draws = np.asarray(draws, dtype=float)
     if draws.ndim not in (2, 3) or draws.size == 0:
         raise ValueError(f"draws has shape {draws.shape}; wanted: (draw, obs) or (draw, obs, class), none empty")
-    if not ((draws >= 0) & (draws <= 1)).all():
-        raise ValueError("draws holds values outside [0, 1] or NaN; wanted: probabilities of class 1")
+    draws = _check_probabilities(draws, "draws", of_classes=draws.ndim == 3)
     measure = entropy if draws.ndim == 2 else class_entropy
     total, noise = measure(draws.mean(axis=0)), measure(draws).mean(axis=0)
     noise = np.minimum(noise, total)  # Jensen's inequality, which rounding may miss by a bit

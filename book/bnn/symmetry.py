@@ -9,12 +9,13 @@ hidden_n) for a single output. "…" is nothing, or one axis such as the categor
 relabelled alike, as a hierarchical network demands.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from bnn.data import check_seed
+from bnn.data import check_count, check_seed
 
 MAX_SWEEPS = 50
 
@@ -58,6 +59,9 @@ def draw_labelling(n_draws, n_hidden, *, seed):
     Labelling
     """
     check_seed(seed)
+    check_count(n_draws, "n_draws")
+    if np.ndim(n_hidden) != 1 or not all(isinstance(n, int | np.integer) and n >= 1 for n in n_hidden):
+        raise ValueError(f"n_hidden={n_hidden}; wanted: numbers of units, each at least 1")
     rng = np.random.default_rng(seed)
     order = tuple(rng.permuted(np.tile(np.arange(n), (n_draws, 1)), axis=1) for n in n_hidden)
     return Labelling(order, tuple(rng.choice([-1, 1], size=(n_draws, n)) for n in n_hidden))
@@ -224,9 +228,11 @@ def _group(w, n_own):
 
 def _check_weights(weights):
     """The arrays of a network, or the ValueError that `align` and `apply` document."""
+    wanted = "wanted: w1 (draw, …, feature, hidden_1), w2 (draw, …, hidden_1, hidden_2), …, the last (draw, …, hidden)"
+    if not isinstance(weights, Mapping):
+        raise ValueError(f"weights is a {type(weights).__name__}; {wanted.replace('w1', 'a dict, w1', 1)}")
     arrays = [np.asarray(w, dtype=float) for w in weights.values()]
     shapes = ", ".join(str(w.shape) for w in arrays)
-    wanted = "wanted: w1 (draw, …, feature, hidden_1), w2 (draw, …, hidden_1, hidden_2), …, the last (draw, …, hidden)"
     if len(arrays) < 2:
         raise ValueError(f"weights has {len(arrays)} layers; {wanted}")
     *inner, last = arrays
