@@ -24,6 +24,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 from PIL import Image, ImageDraw
+from scipy import special
 
 ROOT = Path(__file__).resolve().parents[1]
 LEVEL = outputs.set_level(1000)  # a book with a thousand estimates
@@ -766,7 +767,12 @@ def honest():
     reading = [outputs.read_text("\n".join(f"{v:.2f} ± 1.00 (n=5)" for v in run)) for run in values]
     found = calibrate_outputs.measure_numbers([("a", reading)])
     fitted = calibrate_outputs.fit_numbers(found)
-    return {"true": true, "found": found, "still": tuple(fitted[key][0] for key in ("scale", "limit", "ratio"))}
+    return {
+        "true": true,
+        "found": found,
+        "limit": fitted["limit"],
+        "still": tuple(fitted[key][0] for key in ("scale", "limit", "ratio")),
+    }
 
 
 def test_the_limits_are_exceeded_as_often_as_they_say(honest):
@@ -775,6 +781,12 @@ def test_the_limits_are_exceeded_as_often_as_they_say(honest):
     limits = calibrate_outputs.find_limits(weights, 0.01)
     moves = np.diff(np.random.default_rng(4).normal(size=(2, 500, 600)) * true, axis=0)[0]
     assert 0.005 < np.mean(np.abs(moves[:, 400:]) > limits[400:]) < 0.02
+
+
+def test_a_book_in_the_record_raises_a_false_alarm_less_than_once_in_1000_runs(honest):
+    moving = honest["true"] > 0
+    risks = 2 * special.ndtr(-honest["limit"][moving] / (2**0.5 * honest["true"][moving]))
+    assert risks.sum() < outputs.SHARES["values"] * outputs.RISK
 
 
 def test_a_number_that_stood_still_may_not_move_by_half_an_error(honest):
