@@ -72,6 +72,19 @@ def test_near_the_mode_the_linearised_network_is_the_network():
     assert gaps[1] < gaps[0] / 50  # the error falls with the square
 
 
+def test_a_saturated_network_is_linearised_as_any_other():
+    """Its probabilities round to 0 and 1; its logits, which are linearised, do not."""
+    moons = data.rotated_moons(seed=1, n_groups=2, n_train=6, n_test=4)
+    model = models.hierarchical_bnn(moons.X_train, moons.y_train, n_hidden=(3,))
+    n = sum(int(np.prod(np.shape(value))) for value in model.initial_point().values())
+    mode, shifts = 30 * np.ones(n), np.zeros((2, n))
+    linear = _approximations.predict_linearised(model, mode, shifts, moons.X_test)
+    draws = {name: values[None] for name, values in _approximations._constrain(model, mode + shifts).items()}
+    p = _approximations.predict.predict_groups(draws, moons.X_test)[0]
+    assert p.max() == 1
+    np.testing.assert_allclose(linear, p, rtol=1e-12)
+
+
 def test_the_decay_of_the_peers_is_the_best_on_the_tuning_data():
     rows = [row for row in read_data("replication")["rows"] if row["part"] == "tuning"]
     for method, chosen in replication.ALPHA.items():

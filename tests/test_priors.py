@@ -30,7 +30,7 @@ def test_a_new_category_varies_by_posterior_and_group_sd(per_connection):
     assert {name: w.shape for name, w in weights.items()} == {f"w{k}": (16_000, *s) for k, s in SHAPES.items()}
     for k in SHAPES:
         sd = np.hypot(0.05, int(k) / 10)
-        assert weights[f"w{k}"].std(axis=0) == pytest.approx(sd, rel=0.1)
+        assert weights[f"w{k}"].std(axis=0) == pytest.approx(sd, rel=0.03)
         means = posterior[f"mu{k}"].values.mean(axis=(0, 1))
         np.testing.assert_allclose(weights[f"w{k}"].mean(axis=0), means, atol=6 * sd / np.sqrt(800))
 
@@ -39,6 +39,23 @@ def test_draws_keep_the_order_of_the_posterior():
     posterior = make_posterior(spread=1.0).assign(sd1=lambda d: 0 * d["sd1"])
     weights = priors.draw_new_category(posterior, seed=1)
     np.testing.assert_array_equal(weights["w1"], posterior["mu1"].values.reshape(-1, 2, 3))
+
+
+def test_new_categories_of_a_draw_share_its_mean_and_sd_and_nothing_else():
+    posterior = make_posterior(1, 3, spread=0.0)
+    mean, sd = np.array([0, 100, 200]), np.array([0, 1, 0])
+    posterior = posterior.assign(mu3=lambda d: 0 * d["mu3"] + mean[:, None], sd3=(("chain", "draw"), sd[None]))
+    w = priors.draw_new_category(posterior, seed=1, n_per_draw=2)["w3"]
+    np.testing.assert_array_equal(w[[0, 1, 4, 5]], np.repeat([0, 200], 2)[:, None] * np.ones(4))
+    assert len(np.unique(w[2:4])) == 8
+    np.testing.assert_allclose(w[2:4], 100, atol=5)
+
+
+def test_a_posterior_may_be_a_dict_of_arrays():
+    posterior = make_posterior(n_draws=5)
+    arrays = {name: posterior[name].values for name in posterior}
+    expected, found = (priors.draw_new_category(p, seed=1) for p in (posterior, arrays))
+    assert all((found[name] == w).all() for name, w in expected.items())
 
 
 def test_aligning_a_posterior_undoes_relabelling():
@@ -62,6 +79,7 @@ def test_the_normal_has_the_draws_moments(joint):
     flat = priors.flatten(weights)
     np.testing.assert_allclose(mean, flat.mean(axis=0))
     covariance = cholesky @ cholesky.T
+    np.testing.assert_allclose(np.diag(covariance), flat.var(axis=0, ddof=1), rtol=1e-5)
     assert covariance[0, 1] == pytest.approx(np.cov(flat.T)[0, 1], rel=1e-4)  # one layer
     assert covariance[0, -1] == pytest.approx(np.cov(flat.T)[0, -1] if joint else 0, rel=1e-4)  # two layers
 
@@ -169,11 +187,14 @@ WEIGHTS = priors.draw_new_category(make_posterior(n_draws=5), seed=1)
     [
         (lambda: priors.draw_new_category(make_posterior(), seed=None), "seed=None; wanted"),
         (lambda: priors.draw_new_category(make_posterior(), seed=1, n_per_draw=0), "n_per_draw=0; wanted"),
+        (lambda: priors.draw_new_category(make_posterior(), seed=1, n_per_draw=1.5), "n_per_draw=1.5; wanted"),
+        (lambda: priors.draw_new_category(np.ones((2, 3)), seed=1), "posterior is a ndarray; wanted: mu1, sd1"),
+        (lambda: priors.fit_normal({"w1": np.full((9, 2), np.nan)}), "weights holds NaN or infinite numbers; wanted"),
         (lambda: priors.draw_new_category(xr.Dataset({"w1": 1}), seed=1), "posterior holds w1; wanted: mu1, sd1"),
         (lambda: priors.fit_normal(WEIGHTS), "10 draws of 22 weights; wanted: more draws than weights"),
         (lambda: priors.scale_prior((1, 1), 2, N_HIDDEN), r"scales=\(1, 1\); wanted: 3 standard deviations above 0"),
         (lambda: priors.scale_prior((1, 0, 1), 2, N_HIDDEN), "wanted: 3 standard deviations above 0"),
-        (lambda: predict.join_groups([{"posterior": {}}]), "the posteriors hold no w1"),
+        (lambda: predict.join_groups([{"posterior": xr.Dataset()}]), "the posteriors hold no w1"),
         (lambda: inference.sample_groups(models.unpooled_bnn(np.ones((2, 3, 2)), np.ones((2, 3), int)), [1], [1],
                                          seed=1), "model has 2 groups; wanted: one"),
     ],

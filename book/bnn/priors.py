@@ -1,11 +1,12 @@
 """From a hierarchical posterior to a prior for a new category: draws of its weights, aligned, and their normal."""
 
+from collections.abc import Mapping
 from itertools import pairwise
 
 import numpy as np
 
 from bnn import symmetry
-from bnn.data import check_seed
+from bnn.data import check_count, check_seed
 
 RIDGE = 1e-6  # of the mean variance, added to the diagonal of a covariance estimated from draws
 
@@ -15,7 +16,7 @@ def draw_new_category(posterior, *, seed, n_per_draw=1):
 
     Parameters
     ----------
-    posterior : Dataset of `models.hierarchical_bnn` without biases, with mu1, sd1, …
+    posterior : Dataset of `models.hierarchical_bnn` without biases, or a dict of its (chain, draw, …) arrays
     seed : int
     n_per_draw : int, new categories for each draw of the group's parameters
 
@@ -24,13 +25,14 @@ def draw_new_category(posterior, *, seed, n_per_draw=1):
     dict of w1, w2, … to arrays (draw, …), draws in the order of chains, hidden units labelled as in the posterior
     """
     check_seed(seed)
+    check_count(n_per_draw, "n_per_draw")
+    if not isinstance(posterior, Mapping):
+        raise ValueError(f"posterior is a {type(posterior).__name__}; wanted: mu1, sd1, … in a Dataset or dict")
     if "mu1" not in posterior or "bias_mu1" in posterior:
         raise ValueError(f"posterior holds {', '.join(posterior)}; wanted: mu1, sd1, mu2, … and no biases")
-    if n_per_draw < 1:
-        raise ValueError(f"n_per_draw={n_per_draw}; wanted: at least 1")
     rng, weights, k = np.random.default_rng(seed), {}, 1
     while f"mu{k}" in posterior:
-        mu, sd = posterior[f"mu{k}"].values, posterior[f"sd{k}"].values
+        mu, sd = np.asarray(posterior[f"mu{k}"]), np.asarray(posterior[f"sd{k}"])
         mu = np.repeat(mu.reshape(-1, *mu.shape[2:]), n_per_draw, axis=0)
         sd = np.repeat(sd.reshape(-1, *sd.shape[2:]), n_per_draw, axis=0)
         sd = sd if sd.ndim > 1 else sd.reshape(-1, *[1] * (mu.ndim - 1))
@@ -78,9 +80,11 @@ def fit_normal(weights, *, joint=True):
     Raises
     ------
     ValueError
-        For no more draws than weights: their covariance has no Cholesky factor.
+        For no more draws than weights: their covariance has no Cholesky factor; and for NaN or infinite weights.
     """
     flat = flatten(weights)
+    if not np.isfinite(flat).all():
+        raise ValueError("weights holds NaN or infinite numbers; wanted: finite numbers")
     n_draws, n_weights = flat.shape
     if n_draws <= n_weights:
         raise ValueError(f"{n_draws} draws of {n_weights} weights; wanted: more draws than weights")

@@ -77,10 +77,16 @@ def predict_linearised(model, mode, shifts, X):
     Source: Immer, Korzepa and Bauer (2021), Improving Predictions of Bayesian Neural Nets via Local Linearization.
     """
 
-    def logit(points):
+    def logit(points):  # not from probabilities, which round to 1 beyond 37
         draws = {name: values[None] for name, values in _constrain(model, points).items()}
-        p = predict.predict_groups(draws, X)[0]
-        return np.log(p) - np.log1p(-p)
+        weights = predict.combine_weights(draws)
+        found = []
+        for *inner, last in zip(*(weights[f"w{k}"][0] for k in range(1, len(weights) + 1)), strict=True):
+            h = X
+            for w in inner:
+                h = np.tanh(h @ w)
+            found.append((h @ last[..., None])[..., 0])
+        return np.stack(found)
 
     step = 1e-4
     slope = (logit(mode + step * shifts) - logit(mode - step * shifts)) / (2 * step)
