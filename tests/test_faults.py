@@ -90,7 +90,7 @@ def verdicts(tmp_path_factory):
         patch.setattr(plant, "PATHS", (".", "tests"))
         patch.setattr(plant, "CPU_SECONDS", 10)
         patch.setattr(plant, "SLOWER", 0)
-        found = plant.judge_sources([("source", fault) for fault in PLANTED], folder, 1, lambda words: None)
+        found = plant.judge_sources(PLANTED, folder, 1, lambda words: None)
     assert (folder / "0" / "toy.py").read_text() == TOY  # nothing is left behind
     return {verdict.name.removeprefix("toy.py: "): verdict for verdict in found}
 
@@ -119,7 +119,7 @@ def make_verdicts(kind, caught, missed):
     [
         (make_verdicts("source", 19, 1), True),
         (make_verdicts("source", 18, 2), False),
-        (make_verdicts("source", 19, 1) + make_verdicts("tolerant", 99, 1), False),
+        (make_verdicts("source", 19, 1) + make_verdicts("notebook", 99, 1), False),
         (make_verdicts("table", 99, 1), False),
         ([*make_verdicts("source", 99, 0), plant.Verdict("source", "c", "", 1, "stale")], False),
     ],

@@ -5,10 +5,10 @@
     python tests/faults --list
 
 Faults in sources are planted in copies of the tree, in a temporary folder with a home and compile caches of its own;
-the tests of the module run there, the quick ones first, until one fails. Faults in notebooks are compared with the
-honest notebook, as on the machine that wrote it (strict) and elsewhere (tolerant). The exit status is 1 where fewer
-than 95 % of the faults in sources are caught, or one in a notebook or a table is not, or a fault is stale, or a test
-fails where nothing is planted.
+the tests of the module run there, the quick ones first, until one fails. Notebooks and tables with a fault are compared
+with the honest ones, as under the settings that wrote them (strict) and under others (tolerant). The exit status is 1
+where fewer than 95 % of the faults in sources are caught, or one in a notebook or a table is not, or a fault is stale,
+or a test fails where nothing is planted.
 """
 
 import argparse
@@ -27,9 +27,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from faults import plugin, read_sources
-from faults.notebooks import TAMPERINGS, judge_all
-from faults.tables import FALSIFICATIONS
+from faults import notebooks, plugin, read_sources, tables
 
 ROOT = Path(__file__).resolve().parents[2]
 PATHS = ("book", "book/_tools", "book/_ext", "tests")
@@ -66,21 +64,26 @@ class Copy:
                 (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, self.folder / name)
         kept = ("PATH", "LANG", "LC_ALL", "TMPDIR", "CHROMIUM")
-        environ = {name: os.environ[name] for name in kept if name in os.environ} | {
+        self.environ = {name: os.environ[name] for name in kept if name in os.environ} | {
             "HOME": str(home),
             "PYTHONPATH": os.pathsep.join(str(self.folder / path) for path in PATHS),  # before what a .pth file adds
             # two versions of a file in one second and of one size would share their bytecode
             "PYTHONDONTWRITEBYTECODE": "1",
             plugin.ORIGINAL: str(ROOT), plugin.SECONDS: str(seconds), plugin.REPORT: str(self.report),
         }  # fmt: skip
+        self.server = self.process = None
+
+    def start(self):
+        """Start the server, from which the tests are forked."""
         self.server = subprocess.Popen(
-            [sys.executable, "-m", "faults.server"], cwd=self.folder, env=environ, bufsize=0,
+            [sys.executable, "-m", "faults.server"], cwd=self.folder, env=self.environ, bufsize=0,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         )  # fmt: skip
-        self.process = None
 
     def run(self, tests, limit=WALL_SECONDS):
         """Run tests for `limit` CPU-seconds at most: (what failed first or "", trouble or "", CPU-seconds)."""
+        if self.server is None or self.server.poll() is not None:
+            self.start()
         self.report.unlink(missing_ok=True)
         shutil.rmtree(self.folder / ".hypothesis", ignore_errors=True)  # examples that other faults have left
         said = self.folder / ".said"
@@ -88,7 +91,10 @@ class Copy:
         self.process = int(self.server.stdout.readline())
         hangs = not select.select([self.server.stdout], [], [], WALL_SECONDS)[0]
         self.stop()
-        status, seconds = map(float, self.server.stdout.readline().split())
+        line = self.server.stdout.readline()
+        if not line:
+            return "", "the server was killed", 0
+        status, seconds = map(float, line.split())
         found = json.loads(self.report.read_text()) if self.report.exists() else {"failed": [], "foreign": []}
         if hangs or status == -signal.SIGXCPU:
             return "a hang", "", seconds
@@ -107,7 +113,7 @@ class Copy:
                 os.killpg(self.process, signal.SIGKILL)
             self.process = None
 
-    def judge(self, kind, fault, limit):
+    def judge(self, fault, limit):
         """Plant a fault, run its tests, take it out again: Verdict."""
         path, seconds = self.folder / fault.file, 0
         before = path.read_bytes()
@@ -118,7 +124,7 @@ class Copy:
             by, trouble = "", str(error)
         finally:
             path.write_bytes(before)
-        return Verdict(kind, fault.name, by, seconds, trouble)
+        return Verdict("source", fault.name, by, seconds, trouble)
 
 
 def share_out(jobs, copies, work):
@@ -148,7 +154,7 @@ def share_out(jobs, copies, work):
 
 
 def judge_sources(faults, folder, workers, say):
-    """Plant faults in copies below `folder`: a list of Verdicts. `faults` are pairs (kind, Fault)."""
+    """Plant faults in copies below `folder`: a list of Verdicts."""
     home, seconds = folder / "home", folder / "seconds.json"
     home.mkdir()
     seconds.write_text("{}")
@@ -157,9 +163,10 @@ def judge_sources(faults, folder, workers, say):
         return _judge(faults, copies, seconds, say)
     finally:
         for copy in copies:
-            copy.server.kill()
             copy.stop()
-            copy.server.wait()
+            if copy.server is not None:
+                copy.server.kill()
+                copy.server.wait()
 
 
 def _judge(faults, copies, seconds, say):
@@ -170,17 +177,16 @@ def _judge(faults, copies, seconds, say):
         each = json.loads(copy.report.read_text())["seconds"] if copy.report.exists() else {}
         return tests, trouble or (failed and f"{failed} fails where nothing is planted"), cost, each
 
-    for tests, trouble, cost, each in share_out({fault.tests for _, fault in faults}, copies, try_clean):
+    for tests, trouble, cost, each in share_out({fault.tests for fault in faults}, copies, try_clean):
         clean[tests], took[tests] = trouble, cost
         known |= each
         say(f"nothing   {' '.join(tests)}: {trouble or 'passes'} ({cost:.0f} s)")
     seconds.write_text(json.dumps(known))
 
-    def work(copy, job):
-        kind, fault = job
+    def work(copy, fault):
         if clean[fault.tests]:
-            return Verdict(kind, fault.name, "", 0, clean[fault.tests])
-        return copy.judge(kind, fault, CPU_SECONDS + SLOWER * took[fault.tests])
+            return Verdict("source", fault.name, "", 0, clean[fault.tests])
+        return copy.judge(fault, CPU_SECONDS + SLOWER * took[fault.tests])
 
     found = []
     for verdict in share_out(faults, copies, work):
@@ -189,13 +195,13 @@ def _judge(faults, copies, seconds, say):
     return found
 
 
-def judge_notebooks(tamperings, say):
-    """A list of Verdicts, strict ones first."""
+def judge_stored(kind, judge_all, faults, say):
+    """A list of Verdicts on what is stored: as the settings that wrote it judge, then as others do."""
     found = []
     for mode in ("strict", "tolerant"):
         start = time.process_time()
-        for tampering, who, trouble in judge_all(tamperings, mode == "strict"):
-            found.append(Verdict(mode, tampering.name, who, time.process_time() - start, trouble))
+        for fault, who, trouble in judge_all(faults, mode == "strict"):
+            found.append(Verdict(kind, f"{fault.name} ({mode})", who, time.process_time() - start, trouble))
             say(found[-1])
             start = time.process_time()
     return found
@@ -204,18 +210,14 @@ def judge_notebooks(tamperings, say):
 def summarise(verdicts):
     """Lines of totals, and whether enough is caught."""
     lines, enough = [], True
-    kinds = {"source": "source", "table": "table", "strict": "notebook", "tolerant": "notebook"}
-    for kind in dict.fromkeys(kinds.values()):
-        own = [verdict for verdict in verdicts if kinds[verdict.kind] == kind]
+    for kind in dict.fromkeys(verdict.kind for verdict in verdicts):
+        own = [verdict for verdict in verdicts if verdict.kind == kind]
         caught = sum(bool(verdict.by) for verdict in own)
-        if own:
-            share = caught / len(own)
-            lines.append(f"caught {caught} of {len(own)} {kind} faults ({share:.0%})")
-            enough &= share >= (WANTED if kind == "source" else 1)
+        lines.append(f"caught {caught} of {len(own)} {kind} faults ({caught / len(own):.0%})")
+        enough &= caught >= (WANTED if kind == "source" else 1) * len(own)
     troubled = [verdict for verdict in verdicts if verdict.trouble]
-    lines += [f"nothing can be said of {verdict.name}: {verdict.trouble}" for verdict in troubled]
-    missed = [verdict for verdict in verdicts if not verdict.by and not verdict.trouble]
-    lines += [f"not caught: {verdict.kind:9} {verdict.name}" for verdict in missed]
+    lines += [f"nothing can be said of {verdict.kind} {verdict.name}: {verdict.trouble}" for verdict in troubled]
+    lines += [f"not caught: {v.kind} {v.name}" for v in verdicts if not v.by and not v.trouble]
     return lines, enough and not troubled
 
 
@@ -231,27 +233,29 @@ def main(arguments=None):
     parser.add_argument("-j", type=int, default=2, metavar="N", help="copies of the tree (default: 2)")
     asked = parser.parse_args(arguments)
 
-    listed = [("source", fault) for fault in read_sources()] + [("table", fault) for fault in FALSIFICATIONS]
-
-    def is_wanted(kind, fault):
-        return any(text in f"{kind} {fault.name}" for text in asked.only)
-
-    planted = [(kind, fault) for kind, fault in listed if is_wanted(kind, fault)]
-    tamperings = [tampering for tampering in TAMPERINGS if is_wanted("notebook", tampering)]
-    if not planted and not tamperings:
-        parser.error(f"no fault has {' or '.join(asked.only)} in its name; --list shows all")
-    if asked.list:
-        print("\n".join([f"{kind:9} {fault.name}" for kind, fault in planted]
-                        + [f"{'notebook':9} {tampering.name}" for tampering in tamperings]))  # fmt: skip
-        return 0
+    def choose(kind, faults):
+        return [fault for fault in faults if any(text in f"{kind} {fault.name}" for text in asked.only)]
 
     def say(words):
         print(words, flush=True)
 
+    sources = choose("source", read_sources())
+    stored = {
+        "notebook": (notebooks.judge_all, choose("notebook", notebooks.TAMPERINGS)),
+        "table": (tables.judge_all, choose("table", tables.FALSIFICATIONS)),
+    }
+    chosen = {"source": sources} | {kind: faults for kind, (_, faults) in stored.items()}
+    if not any(chosen.values()):
+        parser.error(f"no fault has {' or '.join(asked.only)} in its name; --list shows all")
+    if asked.list:
+        say("\n".join(f"{kind:9} {fault.name}" for kind, faults in chosen.items() for fault in faults))
+        return 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started ends, too
-    verdicts = judge_notebooks(tamperings, say)
+    verdicts = []
+    for kind, (judge_all, faults) in stored.items():
+        verdicts += judge_stored(kind, judge_all, faults, say)
     with tempfile.TemporaryDirectory(prefix="bnn-faults-") as folder:
-        verdicts += judge_sources(planted, Path(folder), asked.j, say) if planted else []
+        verdicts += judge_sources(sources, Path(folder), asked.j, say) if sources else []
     lines, enough = summarise(verdicts)
     print("\n".join(["", *lines]))
     if asked.json:
