@@ -22,10 +22,29 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
+COLOUR_RULES = ["color-contrast", "link-in-text-block"]  # what another theme can break
 AXE_OPTIONS = {
-    "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"],
     "preload": False,  # axe would fetch style sheets anew, from wrong addresses, and log errors that are its own
+    "resultTypes": ["violations"],  # to describe what passes takes longer than many a rule
 }
+FORM = {
+    "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"],
+    "rules": {rule: {"enabled": False} for rule in COLOUR_RULES},
+}
+# Of each kind of text the longest piece (axe-core does not judge single letters), and whatever can be filled in. A kind
+# is what style sheets can tell apart: tag, class and style from the piece up, odd and even rows.
+KINDS = """() => {
+    const kinds = new Map(), texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode()) {
+        const element = texts.currentNode.parentElement, length = texts.currentNode.data.trim().length;
+        if (!length || !element.checkVisibility({ opacityProperty: true, visibilityProperty: true })) continue;
+        let kind = "";
+        for (let e = element; e; e = e.parentElement)
+            kind += [e.tagName, e.getAttribute("class"), e.getAttribute("style"), e.matches("tr:nth-child(odd)"), "<"];
+        if (length > (kinds.get(kind)?.length ?? 0)) kinds.set(kind, { element, length });
+    }
+    return [...document.querySelectorAll("input, button, select"), ...[...kinds.values()].map((kind) => kind.element)];
+}"""
 
 
 class QuietHandler(SimpleHTTPRequestHandler):
@@ -71,12 +90,19 @@ class Log:
 
 
 @contextmanager
-def open_page(chromium, url, *, width=1280, theme="light"):
-    """Open a page in a fresh tab and wait until it is set, mathematics included; yields the tab and its log."""
-    log = Log()
+def open_context(chromium, *, width=1280, theme="light"):
+    """Yield a window with a cache and a memory of its own, of this width in pixels and with this theme."""
     context = chromium.new_context(
         viewport={"width": width, "height": 900}, color_scheme=theme, reduced_motion="reduce"
     )
+    yield context
+    context.close()
+
+
+@contextmanager
+def open_tab(context, url):
+    """Open a page in a tab and wait until it is set, mathematics included; yields the tab and its log."""
+    log = Log()
     page = context.new_page()
     page.on("console", lambda message: note_message(log, message))
     page.on("pageerror", lambda error: log.complaints.append(f"uncaught: {error}"))
@@ -84,7 +110,14 @@ def open_page(chromium, url, *, width=1280, theme="light"):
     page.goto(url)
     page.evaluate("async () => { await window.MathJax?.startup?.promise; await document.fonts.ready; }")
     yield page, log
-    context.close()
+    page.close()
+
+
+@contextmanager
+def open_page(chromium, url, *, width=1280, theme="light"):
+    """Open a page in a window of its own; yields the tab and its log."""
+    with open_context(chromium, width=width, theme=theme) as context, open_tab(context, url) as opened:
+        yield opened
 
 
 def note_message(log, message):
@@ -103,6 +136,25 @@ def unfold(page):
 
 
 def find_axe_violations(page):
-    """Return axe-core's violations on a page as pairs of impact and one line of text."""
-    violations = Axe().run(page, options=AXE_OPTIONS).response["violations"]
-    return [(v["impact"], f"{v['impact']}: {v['id']}: {node['html'][:150]}") for v in violations for node in v["nodes"]]
+    """What axe-core says of a page: a list of lines."""
+    return find_form_violations(page) + find_colour_violations(page)
+
+
+def find_form_violations(page):
+    """What axe-core says of a page, colours apart: a list of lines."""
+    return _run_axe(page, "document", FORM)
+
+
+def find_colour_violations(page, everywhere=False):
+    """What axe-core says of colours: a list of lines.
+
+    It takes 6 ms for each piece of text, of which a page has thousands, and some hundred kinds. `everywhere`: it looks
+    at all of them, and not at one of each kind.
+    """
+    return _run_axe(page, "document" if everywhere else f"{{ include: ({KINDS})() }}", {"runOnly": COLOUR_RULES})
+
+
+def _run_axe(page, where, options):
+    page.evaluate(Axe().axe_script)
+    found = page.evaluate(f"(options) => axe.run({where}, options)", AXE_OPTIONS | options)["violations"]
+    return [f"{v['impact']}: {v['id']}: {node['html'][:150]}" for v in found for node in v["nodes"]]

@@ -3,13 +3,25 @@
 import base64
 import gzip
 import subprocess
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 import nbformat
 import pytest
 import yaml
-from browser import find_axe_violations, launch_chromium, open_page, serve, unfold
+from browser import (
+    find_colour_violations,
+    find_form_violations,
+    launch_chromium,
+    open_context,
+    open_page,
+    open_tab,
+    serve,
+    unfold,
+)
 from bs4 import BeautifulSoup
 from filelock import FileLock
 
@@ -74,8 +86,9 @@ def chromium():
         yield browser
 
 
+@cache
 def parse(site, name):
-    """Parse a page."""
+    """Parse a page; all tests read one copy, so none may change it."""
     return BeautifulSoup((site / name).read_text(encoding="utf8"), "html.parser")
 
 
@@ -103,12 +116,13 @@ def leads_somewhere(site, name, link):
     target = unquote(urlsplit(urljoin(name, path)).path) if path else name
     if not (site / target).is_file():
         return False
-    return not (anchor and target.endswith(".html")) or has_anchor(site, target, unquote(anchor))
+    return not (anchor and target.endswith(".html")) or unquote(anchor) in count_ids(site, target)
 
 
-def has_anchor(site, name, anchor):
-    """Tell whether a page has an element with this id."""
-    return parse(site, name).find(id=anchor) is not None
+@cache
+def count_ids(site, name):
+    """How often a page gives each id: Counter."""
+    return Counter(element["id"] for element in parse(site, name).select("[id]"))
 
 
 @pytest.mark.parametrize("name", [*PAGES, "index.html", "search.html", "genindex.html"])
@@ -118,8 +132,7 @@ def test_no_internal_link_or_anchor_is_broken(site, name):
 
 @every_page
 def test_no_id_is_given_twice(site, name):
-    ids = [element["id"] for element in parse(site, name).select("[id]")]
-    expect_none(sorted({i for i in ids if ids.count(i) > 1}))
+    expect_none(sorted(i for i, times in count_ids(site, name).items() if times > 1))
 
 
 @every_page
@@ -136,16 +149,18 @@ def test_every_figure_has_alt_text_and_a_caption(site, name):
     expect_none(complaints)
 
 
-def list_shown_outputs(notebook):
-    """Return the stored outputs that a page has to show."""
+@cache
+def list_shown_outputs(name):
+    """Return the stored outputs of a notebook that a page has to show."""
     hidden = {"remove-output", "remove-cell"}
+    notebook = nbformat.read(ROOT / name, as_version=4)
     cells = [c for c in notebook.cells if c.cell_type == "code" and not hidden & set(c.metadata.get("tags", []))]
     return [output for cell in cells for output in cell.outputs]
 
 
 @every_notebook
 def test_the_pictures_are_those_stored_in_the_notebook(site, name):
-    outputs = list_shown_outputs(nbformat.read(ROOT / name, as_version=4))
+    outputs = list_shown_outputs(name)
     stored = [base64.b64decode(o.data["image/png"]) for o in outputs if "image/png" in o.get("data", {})]
     page = Path(name).with_suffix(".html")
     shown = [(site / page.parent / i["src"]).read_bytes() for i in parse(site, page).select("article .cell_output img")]
@@ -167,7 +182,7 @@ def read_words(output):
 
 @every_notebook
 def test_the_printed_text_is_that_stored_in_the_notebook(site, name):
-    stored = [read_words(output) for output in list_shown_outputs(nbformat.read(ROOT / name, as_version=4))]
+    stored = [read_words(output) for output in list_shown_outputs(name)]
     page = parse(site, Path(name).with_suffix(".html"))
     shown = " ".join(" ".join(e.get_text(" ") for e in page.select("article .cell_output")).split())
     expect_none([" ".join(words)[:300] for words in stored if " ".join(words) not in shown])
@@ -186,23 +201,148 @@ def test_mathematics_is_loaded_where_there_is_some(site, name):
     assert loaded == bool(page.select("article .math"))
 
 
-# --- in a browser
+# --- in a browser: one visit to each page finds all that the tests after it ask
 
 
-def weigh(site, address, urls):
-    """Return the kilobytes that a server which compresses would send for these addresses."""
-    names = {unquote(urlsplit(url).path).lstrip("/") for url in urls if url.startswith(address)}
-    return sum(len(gzip.compress((site / n).read_bytes())) for n in names if (site / n).is_file()) / 1000
+@dataclass
+class Visit:
+    """What one visit to a page found. Lists hold complaints, one line each, but for `requests` and `solutions`."""
+
+    name: str
+    requests: list  # addresses that loading the page asked for
+    broken: list  # pictures that did not load
+    solutions: list  # of each fold: what `try_by_keyboard` saw
+    form: list  # what axe-core says with all folds open, colours apart
+    colours: dict  # what it says of colours, by theme
+    phone: int  # width of the page, in pixels, where 390 are to be had
+    too_wide: list  # elements beyond those 390
+    complaints: list  # of the console, from first to last
 
 
-@pytest.mark.parametrize("name", [*PAGES, "search.html"])
-def test_a_page_loads_in_peace_and_from_its_own_host(site, address, chromium, name):
-    with open_page(chromium, address + name) as (page, log):
-        broken = page.evaluate("[...document.images].filter(i => i.complete && !i.naturalWidth).map(i => i.src)")
-        assert weigh(site, address, log.requests) <= 1500, "kB transferred, compressed"
+BROKEN = "[...document.images].filter(i => i.complete && !i.naturalWidth).map(i => i.src)"
+TOO_WIDE = """[...document.querySelectorAll("main article :is(p, figure, img, h1, h2, h3)")].filter(
+    e => e.getBoundingClientRect().right > 391).map(e => e.outerHTML.slice(0, 150))"""
+WIDTH = "document.documentElement.scrollWidth"
+FOLDED = {"at first": False, "after Enter": True, "aria-expanded": "true", "after Space": False}
+
+
+def try_by_keyboard(page, solution):
+    """Open a folded solution and close it again; returns what was seen of it, such as `FOLDED`."""
+    button, content = solution.locator("button.toggle-button").first, solution.locator("> section")
+    seen = {"at first": content.is_visible()}
+    button.focus()
+    page.keyboard.press("Enter")
+    seen |= {"after Enter": content.is_visible(), "aria-expanded": button.get_attribute("aria-expanded")}
+    page.keyboard.press("Space")
+    return seen | {"after Space": content.is_visible()}
+
+
+def look_at(context, address, name):
+    """Visit a page: as it loads, by keyboard, unfolded in both themes, and as narrow as a phone."""
+    with open_tab(context, address + name) as (page, log):
+        page.emulate_media(color_scheme="light")
+        found = {"requests": list(log.requests), "broken": page.evaluate(BROKEN)}
+        found["solutions"] = [try_by_keyboard(page, fold) for fold in page.locator("div.solution").all()]
+        unfold(page)
+        page.set_viewport_size({"width": 390, "height": 900})
+        found |= {"phone": page.evaluate(WIDTH), "too_wide": page.evaluate(TOO_WIDE)}
+        page.set_viewport_size({"width": 1280, "height": 900})
+        found |= {"form": find_form_violations(page), "colours": {}}
+        for theme in ("light", "dark"):
+            page.emulate_media(color_scheme=theme)
+            page.wait_for_function("theme => document.documentElement.dataset.theme === theme", arg=theme)
+            found["colours"][theme] = find_colour_violations(page)
+        return Visit(name, complaints=log.complaints, **found)
+
+
+@pytest.fixture(scope="module")
+def window(chromium):
+    """One window for all visits: what pages share is fetched and compiled once."""
+    with open_context(chromium) as context:
+        yield context
+
+
+@pytest.fixture(scope="module", params=[*PAGES, "search.html"])
+def visit(request, window, address):
+    """A visit to each page in turn."""
+    return look_at(window, address, request.param)
+
+
+@cache
+def weigh(path):
+    """Kilobytes that a server which compresses would send for a file; 0 for what is no file."""
+    return len(gzip.compress(path.read_bytes())) / 1000 if path.is_file() else 0
+
+
+def test_a_page_asks_no_other_host(visit, address):
+    expect_none([url for url in visit.requests if not url.startswith((address, "data:", "blob:"))])
+
+
+def test_a_page_is_light(visit, site, address):
+    files = {unquote(urlsplit(url).path).lstrip("/") for url in visit.requests if url.startswith(address)}
+    assert sum(weigh(site / name) for name in files) <= 1500, "kB transferred, compressed"
+
+
+def test_every_picture_loads(visit):
+    expect_none(visit.broken)
+
+
+def test_the_console_stays_silent(visit):
+    expect_none(visit.complaints)
+
+
+def test_axe_finds_nothing(visit):
+    expect_none(visit.form)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_no_colour_amiss(visit, theme):
+    expect_none(visit.colours[theme])
+
+
+def test_a_phone_does_not_scroll_sideways(visit):
+    assert visit.phone <= 390
+    expect_none(visit.too_wide)
+
+
+def test_a_solution_is_folded_and_opens_by_keyboard(visit):
+    assert visit.solutions or str(Path(visit.name).with_suffix(".ipynb")) not in NOTEBOOKS, "no solution on this page"
+    assert [seen for seen in visit.solutions if seen != FOLDED] == []
+
+
+def test_axe_sees_the_longest_text_of_each_kind(window):
+    page_of_kinds = """<!doctype html><style>.pale, tr:nth-child(even) { color: #ddd }</style><main>
+        <p><span class=pale>a</span><span class=pale>word</span><span class=pale>b</span> in black
+        <p style="color: #ddd">styled<p style="display: none; color: #ddd">hidden
+        <table><tr><td>odd<tr><td>even<tr><td>odd again<tr><td>even again</table>"""
+    with open_tab(window, "about:blank") as (page, _):
+        page.set_content(page_of_kinds)
+        seen, all_seen = (find_colour_violations(page, everywhere) for everywhere in (False, True))
+    assert [line.rpartition("color-contrast: ")[2] for line in seen] == [
+        '<span class="pale">word</span>', '<p style="color: #ddd">styled</p>', "<td>even again</td>"
+    ]  # fmt: skip
+    assert len(all_seen) == 4  # "even" as well; axe-core leaves single letters out
+
+
+def list_fresh_visits():
+    """One page of each theme in `make test`, all in `make test-all`."""
+    return [
+        pytest.param(name, theme, marks=[pytest.mark.slow] if name != PAGES[0] else [])
+        for name in [*PAGES, "search.html"]
+        for theme in ("light", "dark")
+    ]
+
+
+@pytest.mark.parametrize(("name", "theme"), list_fresh_visits())
+def test_a_page_loads_on_a_phone_in_peace_and_every_piece_of_text_can_be_read(address, chromium, name, theme):
+    """Visits change theme and width of a page that is there, and look at one text of each kind."""
+    with open_page(chromium, address + name, width=390, theme=theme) as (page, log):
+        assert page.evaluate("document.documentElement.dataset.theme") == theme
+        unfold(page)
+        assert page.evaluate(WIDTH) <= 390
+        expect_none(page.evaluate(TOO_WIDE))
+        expect_none(find_colour_violations(page, everywhere=True))
         expect_none(log.complaints)
-        expect_none([url for url in log.requests if not url.startswith((address, "data:", "blob:"))])
-        expect_none(broken)
 
 
 def test_search_finds_posterior(address, chromium):
@@ -236,41 +376,3 @@ def test_the_keyboard_opens_the_menu_on_a_phone_and_closes_it(address, chromium)
         page.keyboard.press("Escape")
         page.wait_for_timeout(500)
         assert menu.filter(visible=True).count() == 0
-
-
-@every_page
-def test_a_phone_does_not_scroll_sideways(address, chromium, name):
-    with open_page(chromium, address + name, width=390) as (page, _):
-        unfold(page)
-        assert page.evaluate("document.documentElement.scrollWidth") <= 390
-        too_wide = (
-            "e => [...e.querySelectorAll('p, figure, img, h1, h2, h3')].filter("
-            "c => c.getBoundingClientRect().right > 391).map(c => c.outerHTML.slice(0, 150))"
-        )
-        expect_none(page.locator("main article").evaluate(too_wide))
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("name", [*PAGES, "search.html"])
-def test_axe_finds_nothing(address, chromium, name, theme):
-    with open_page(chromium, address + name, theme=theme) as (page, _):
-        assert page.evaluate("document.documentElement.dataset.theme") == theme
-        unfold(page)
-        violations = find_axe_violations(page)
-        expect_none([text for _, text in violations])
-
-
-@every_notebook
-def test_a_solution_is_folded_and_opens_by_keyboard(address, chromium, name):
-    with open_page(chromium, address + str(Path(name).with_suffix(".html"))) as (page, _):
-        solutions = page.locator("div.solution").all()
-        assert solutions, "no solution on this page"
-        for solution in solutions:
-            button, content = solution.locator("button.toggle-button").first, solution.locator("> section")
-            assert not content.is_visible()
-            button.focus()
-            page.keyboard.press("Enter")
-            assert content.is_visible()
-            assert button.get_attribute("aria-expanded") == "true"
-            page.keyboard.press("Space")
-            assert not content.is_visible()

@@ -11,16 +11,16 @@ import sys
 from pathlib import Path
 
 import pytest
-from browser import find_axe_violations, open_page, serve
+from browser import find_axe_violations, open_context, open_tab, serve
 from bs4 import BeautifulSoup
 from pypdf import PdfReader
-from test_site import ROOT, chromium, expect_none
+from test_site import ROOT, chromium, expect_none, site
 
 sys.path.append(str(ROOT / "book" / "_ext"))  # as Sphinx does for the build
 
 import book_slides
 
-__all__ = ["chromium"]  # a fixture of the site's tests
+__all__ = ["chromium", "site"]  # fixtures of the site's tests
 SOURCE = ROOT / "book" / "teach" / "slides"
 DECKS = {path.stem: 60 if path.stem.startswith("workshop") else 90 for path in sorted(SOURCE.glob("w*.md"))}
 every_deck = pytest.mark.parametrize("name", DECKS)
@@ -34,13 +34,9 @@ def build(source, target, *options):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """The folder of the built decks."""
-    target = tmp_path_factory.mktemp("slides")
-    done = build(SOURCE, target)
-    if done.returncode:
-        pytest.fail("the decks do not build without warnings:\n" + done.stdout[-2000:] + done.stderr[-4000:])
-    return target
+def folder(site):
+    """The folder of the decks, which are built with the site."""
+    return site / "slides"
 
 
 def read_slides(folder, name):
@@ -187,16 +183,18 @@ def test_rows_and_columns_come_in_the_order_asked_for():
 
 # --- in a browser
 
-GO = """async (look) => {  // to every slide in turn; what `look` finds there
-  const found = [], slides = Reveal.getSlides();
+GO = """async (looks) => {  // to every slide in turn; what each of `looks` (functions by name) finds there
+  const found = {}, slides = Reveal.getSlides();
   for (const [i, slide] of slides.entries()) {
     const { h, v } = Reveal.getIndices(slide);
     Reveal.slide(h, v);
     await new Promise((done) => requestAnimationFrame(done));
-    for (const what of (0, eval)(look)(slide)) found.push(`slide ${i + 1}: ${what}`);
+    for (const [name, look] of Object.entries(looks))
+      (found[name] ??= []).push(...(0, eval)(look)(slide).map((what) => `slide ${i + 1}: ${what}`));
   }
   return found;
 }"""
+MISSING = "(slide) => [...slide.querySelectorAll('img')].filter((i) => !i.naturalWidth).map((i) => i.src)"
 OUTSIDE = """(slide) => [slide, ...slide.querySelectorAll(":not(aside, aside *, mjx-assistive-mml *)")].filter((e) => {
   const box = e.getBoundingClientRect();
   return box.left < -1 || box.top < -1 || box.right > 1921 || box.bottom > 1045  // the deck's name stands below
@@ -225,43 +223,50 @@ def address(folder):
         yield url
 
 
+@pytest.fixture(scope="module")
+def window(chromium):
+    """One window for all decks: what they share is fetched and compiled once."""
+    with open_context(chromium, width=1920) as context:
+        yield context
+
+
 @pytest.fixture(scope="module", params=["index", *DECKS])
-def deck(request, address, chromium):
-    """A deck on a 1080p screen, and the log of its tab."""
-    with open_page(chromium, f"{address}{request.param}.html", width=1920) as (page, log):
+def deck(request, address, window):
+    """A deck on a 1080p screen, the log of its tab, and what was seen on a way through all slides."""
+    with open_tab(window, f"{address}{request.param}.html") as (page, log):
         page.set_viewport_size({"width": 1920, "height": 1080})
         page.wait_for_function("Reveal.isReady() && Reveal.getScale() === 1")
-        yield page, log
+        yield page, log, page.evaluate(GO, {"missing": MISSING, "outside": OUTSIDE, "small": SMALL, "shrunk": SHRUNK})
 
 
 def test_a_deck_loads_in_peace_and_from_its_own_host(deck, address):
-    page, log = deck
-    expect_none(page.evaluate(GO, "(slide) => [...slide.querySelectorAll('img')].filter(i => !i.naturalWidth)"))
+    _, log, seen = deck
+    expect_none(seen["missing"])
     expect_none(log.complaints)
     expect_none([url for url in log.requests if not url.startswith((address, "data:", "blob:"))])
 
 
 def test_every_slide_fits_the_screen(deck):
-    expect_none(deck[0].evaluate(GO, OUTSIDE))
+    expect_none(deck[2]["outside"])
 
 
 def test_letters_can_be_read_from_the_back_row(deck):
-    expect_none(deck[0].evaluate(GO, SMALL))
+    expect_none(deck[2]["small"])
 
 
 def test_figures_are_large(deck):
-    expect_none(deck[0].evaluate(GO, SHRUNK))
+    expect_none(deck[2]["shrunk"])
 
 
 def test_axe_finds_nothing_on_screen(deck):
-    page, _ = deck
+    page, *_ = deck
     for share in (0, 0.5, 1):
         page.evaluate("(share) => Reveal.slide(Math.round(share * (Reveal.getTotalSlides() - 1)))", share)
-        expect_none([text for _, text in find_axe_violations(page)])
+        expect_none(find_axe_violations(page))
 
 
 def test_the_right_arrow_goes_through_all_slides_and_the_left_one_back(deck):
-    page, _ = deck
+    page, *_ = deck
     page.evaluate("Reveal.slide(0)")
     shown = []
     for _ in range(page.evaluate("Reveal.getTotalSlides()")):
@@ -273,30 +278,30 @@ def test_the_right_arrow_goes_through_all_slides_and_the_left_one_back(deck):
 
 
 def test_the_language_and_the_title_are_said(deck):
-    page, _ = deck
+    page, *_ = deck
     assert page.evaluate("document.documentElement.lang") == "en"
     assert page.title().endswith("— slides — Hierarchical Bayesian Neural Networks with PyMC")
 
 
 @every_deck
-def test_print_view_has_a_page_for_each_slide_and_axe_finds_nothing_on_any(folder, address, chromium, name):
-    with open_page(chromium, f"{address}{name}.html?print-pdf", width=1920) as (page, log):
+def test_print_view_has_a_page_for_each_slide_and_axe_finds_nothing_on_any(folder, address, window, name):
+    with open_tab(window, f"{address}{name}.html?print-pdf") as (page, log):
         page.wait_for_selector("html.reveal-print .pdf-page")
         assert page.locator(".pdf-page").count() == len(read_slides(folder, name))
-        expect_none([text for _, text in find_axe_violations(page)])
+        expect_none(find_axe_violations(page))
         expect_none(log.complaints)
 
 
-def test_a_printed_deck_has_as_many_pages_as_slides(folder, address, chromium):
-    with open_page(chromium, f"{address}workshop-1.html?print-pdf", width=1920) as (page, _):
+def test_a_printed_deck_has_as_many_pages_as_slides(folder, address, window):
+    with open_tab(window, f"{address}workshop-1.html?print-pdf") as (page, _):
         page.wait_for_selector("html.reveal-print .pdf-page")
         printed = PdfReader(io.BytesIO(page.pdf(prefer_css_page_size=True, print_background=True)))
     assert len(printed.pages) == len(read_slides(folder, "workshop-1"))
     assert {tuple(map(float, sheet.mediabox)) for sheet in printed.pages} == {(0, 0, 1440, 810)}  # 1920 x 1080 pixels
 
 
-def test_s_opens_the_speaker_view_with_the_notes_and_asks_no_other_host(folder, address, chromium):
-    with open_page(chromium, f"{address}workshop-1.html", width=1920) as (page, log):
+def test_s_opens_the_speaker_view_with_the_notes_and_asks_no_other_host(folder, address, window):
+    with open_tab(window, f"{address}workshop-1.html") as (page, log):
         page.context.on("request", lambda request: log.requests.append(request.url))
         page.keyboard.press("ArrowRight")
         with page.expect_popup() as popup:
