@@ -6,6 +6,7 @@
 Each picture is computed here, with the book's models and verdicts; the page shows one at a time.
 """
 
+import hashlib
 import json
 import sys
 
@@ -18,6 +19,7 @@ import matplotlib.pyplot as plt
 from bnn import cache, data, diagnose, inference, models, plots, predict, priors, score, symmetry
 from chapters import BOOK
 from PIL import Image
+from studies._tasks import digest_rows
 
 FOLDER = BOOK / "_static" / "frames"
 N_HIDDEN = (12, 12)
@@ -54,7 +56,14 @@ def write_frames(name, label, frames):
         plt.close(figure)
         width, height = (round(100 * inches) for inches in figure.get_size_inches())
         found.append({"file": path.name, "value": value, "alt": alt, "width": width, "height": height})
-    (FOLDER / f"{name}.json").write_text(json.dumps({"label": label, "frames": found}, indent=1) + "\n")
+    slider = {"label": label, "frames": found}
+    (FOLDER / f"{name}.json").write_text(json.dumps(slider | {"digest": digest(slider)}, indent=1) + "\n")
+
+
+def digest(slider):
+    """SHA-256 of what a slider says and shows: its texts, and the bytes of its pictures."""
+    pictures = [hashlib.sha256((FOLDER / frame["file"]).read_bytes()).hexdigest() for frame in slider["frames"]]
+    return digest_rows([slider["label"], slider["frames"], pictures])
 
 
 def draw_group_sd():
