@@ -1,10 +1,15 @@
-"""Every assignment is graded by nbgrader as in a course: its solution, an empty release and typical wrong answers."""
+"""Every assignment is graded as in a course: its solution, an empty release and typical wrong answers.
+
+nbgrader itself takes ten seconds for a submission. `make test` has it grade each solution and runs the cells of the
+other submissions here; `make test-all` has nbgrader grade those as well, and compares.
+"""
 
 import ast
 import html
 import json
 import re
 import runpy
+from functools import cache
 from pathlib import Path
 
 import assignments
@@ -60,13 +65,18 @@ class Course:
         return html.unescape(re.sub("<[^>]+>", "", page.read_text(encoding="utf8")))
 
 
-@pytest.fixture(scope="module", params=NAMES)
-def course(request, tmp_path_factory):
-    folder = tmp_path_factory.mktemp(request.param)
+@pytest.fixture(scope="module", autouse=True)
+def few_draws(tmp_path_factory):
+    """Short chains, and one posterior for all submissions."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BNN_GRADING_DRAWS", "500")
-        patch.setenv("BNN_CACHE", str(folder / "posteriors"))  # one posterior for all submissions
-        yield Course(request.param, folder / "course")
+        patch.setenv("BNN_CACHE", str(tmp_path_factory.mktemp("posteriors")))
+        yield
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def course(request, few_draws, tmp_path_factory):
+    return Course(request.param, tmp_path_factory.mktemp(request.param) / "course")
 
 
 def list_solutions(notebook):
@@ -84,34 +94,96 @@ def read_wrong(name):
     return runpy.run_path(str(WRONG / f"{name}.py"))["WRONG"]
 
 
-# --- graded by nbgrader
+def read_release(name):
+    return nbformat.read(assignments.RELEASE / name / f"{name}.ipynb", as_version=4)
 
 
-def test_the_solution_gets_every_point_of_the_tests(course):
-    points, errors = course.grade("solution", list_solutions(course.source))
+def list_answers(name, case):
+    """What is handed in, dict of grade_id to text: the "solution", the "empty" release, or such as "wrong-0"."""
+    if case == "empty":
+        return list_solutions(read_release(name))
+    wrong = read_wrong(name)[int(case[-1])]["cells"] if case.startswith("wrong") else {}
+    solutions = list_solutions(assignments.read_source(name))
+    assert wrong.keys() <= solutions.keys()
+    return solutions | wrong
+
+
+def run_cell(source, space):
+    """Run a cell in the namespace `space`; returns the (name, message) of its error, or None."""
+    try:
+        exec(source, space)
+    except Exception as error:
+        return type(error).__name__, str(error)
+    return None
+
+
+@cache
+def run_solution(name):
+    """Run an assignment in this process: its namespace, what that held before each cell, and the cells' errors."""
+    space, before, errors = {"__name__": "__main__"}, [], []
+    for cell in list_code(name):
+        before.append(dict(space))
+        errors.append(run_cell(cell.source, space))
+    return space, before, errors
+
+
+def list_code(name):
+    return [cell for cell in assignments.read_source(name).cells if cell.cell_type == "code"]
+
+
+def grade_here(name, answers):
+    """Points of the tests and errors as `Course.grade` finds them, by running the cells from the first other one on."""
+    space, before, errors = run_solution(name)
+    cells = list_code(name)
+    sources = [answers.get(cell.id, cell.source) for cell in cells]
+    first = next((i for i, cell in enumerate(cells) if sources[i] != cell.source), len(cells))
+    if first < len(cells):
+        space.clear()
+        space |= before[first]
+        errors = errors[:first] + [run_cell(source, space) for source in sources[first:]]
+    worth = [cell.metadata["nbgrader"].get("points") for cell in cells]
+    points = {cell.id: 0 if error else w for cell, error, w in zip(cells, errors, worth, strict=True) if w is not None}
+    return points, [error for error in errors if error]
+
+
+# --- graded
+
+
+def test_nbgrader_gives_the_solution_every_point_of_the_tests(course):
+    points, errors = course.grade("solution", list_answers(course.name, "solution"))
     assert not errors
     assert points == list_points(course.source, "code")
+    assert (points, errors) == grade_here(course.name, list_answers(course.name, "solution"))
 
 
-def test_the_empty_release_gets_nothing_and_says_what_to_do(course):
-    points, errors = course.grade("empty", {})
-    assert sum(points.values()) == 0
-    assert points.keys() == list_points(course.source, "code").keys() | list_points(course.source, "markdown").keys()
+@pytest.mark.parametrize("name", NAMES)
+def test_the_empty_release_gets_nothing_and_says_what_to_do(name):
+    points, errors = grade_here(name, list_answers(name, "empty"))
+    assert points == dict.fromkeys(list_points(assignments.read_source(name), "code"), 0)
     assert errors[0][0] == "NotImplementedError"
     assert "put your code in place of this line" in errors[0][1]
 
 
 @pytest.mark.parametrize("k", range(3))
-def test_a_typical_wrong_answer_gets_partial_marks_and_a_helpful_message(course, k):
-    wrong = read_wrong(course.name)[k]
-    solutions = list_solutions(course.source)
-    assert wrong["cells"].keys() <= solutions.keys()
-    points, errors = course.grade(f"wrong-{k}", solutions | wrong["cells"])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_typical_wrong_answer_gets_partial_marks_and_a_helpful_message(name, k):
+    wrong = read_wrong(name)[k]
+    points, errors = grade_here(name, list_answers(name, f"wrong-{k}"))
     assert sum(points.values()) == wrong["points"], errors
-    assert 0 < wrong["points"] < sum(list_points(course.source, "code").values())
-    said = [f"{name}: {message}" for name, message in errors if wrong["message"] in message]
-    assert said, errors
-    assert said[0] in course.read_feedback(f"wrong-{k}")
+    assert 0 < wrong["points"] < sum(list_points(assignments.read_source(name), "code").values())
+    assert [message for _, message in errors if wrong["message"] in message], errors
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", ["empty", "wrong-0", "wrong-1", "wrong-2"])
+def test_nbgrader_grades_as_the_cells_run_here_and_hands_the_message_back(course, case):
+    answers = list_answers(course.name, case)
+    points, errors = course.grade(case, answers)
+    unanswered = dict.fromkeys(list_points(course.source, "markdown"), 0) if case == "empty" else {}
+    here, same_errors = grade_here(course.name, answers)
+    assert (points, errors) == (here | unanswered, same_errors)
+    message = read_wrong(course.name)[int(case[-1])]["message"] if case != "empty" else "put your code in place"
+    assert message in course.read_feedback(case)
 
 
 # --- the release
@@ -137,7 +209,7 @@ def test_there_is_no_release_without_a_source():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_release_holds_no_solution_no_hidden_test_and_no_output(name):
-    notebook = nbformat.read(assignments.RELEASE / name / f"{name}.ipynb", as_version=4)
+    notebook = read_release(name)
     text = json.dumps(notebook, ensure_ascii=False)
     assert not [word for word in HIDDEN if word in text]
     assert not [cell.id for cell in notebook.cells if cell.get("outputs") or cell.get("execution_count")]
@@ -150,10 +222,7 @@ def test_a_release_holds_no_solution_no_hidden_test_and_no_output(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_stub_keeps_the_signature_and_the_docstring(name):
-    source, release = (
-        assignments.read_source(name),
-        nbformat.read(assignments.RELEASE / name / f"{name}.ipynb", as_version=4),
-    )
+    source, release = assignments.read_source(name), read_release(name)
     stubs = list_solutions(release)
     for grade_id, text in list_solutions(source).items():
         if "def " in text:
