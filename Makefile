@@ -50,7 +50,7 @@ frames: $(INSTALLED)  ## compute the pictures that a slider moves (book/_static/
 binder-check: $(INSTALLED)  ## run chapters as a Binder pod would: 1 CPU, 2 GB, cold caches, no network (CHAPTER=moons for one)
 	$(BIN)/python book/_tools/binder_check.py $(CHAPTER)
 
-hub-check: $(INSTALLED)  ## hold a class here for real: JupyterHub, two students, a lecturer (root, BNN_THROWAWAY=1; MEASURE=1 keeps its costs)
+hub-check: $(INSTALLED)  ## hold a class here for real: JupyterHub, two students, a grader (root, BNN_THROWAWAY=1; MEASURE=1 keeps its costs)
 	@$(BIN)/python book/_tools/hub_check.py $(if $(MEASURE),--measure)
 
 assignments: $(INSTALLED)  ## the students' notebooks from their sources (COURSE=/srv/hbnn: a course folder for nbgrader instead)
@@ -68,7 +68,7 @@ faults: $(INSTALLED)  ## plant faults in sources and notebooks, and see what the
 	$(BIN)/python tests/faults
 
 calibrate: $(INSTALLED)  ## run chapters with other sampler seeds: how far honest runs lie apart (hours; goes on where it was)
-	$(BIN)/python book/_tools/calibrate_outputs.py
+	$(BIN)/python book/_tools/calibrate_outputs.py $(CHAPTER)
 
 chapters: $(INSTALLED)  ## execute chapters, md to ipynb (CHAPTER=flat_advi for one), and gather their claims
 	$(BIN)/python book/_tools/chapters.py $(CHAPTER)
@@ -79,11 +79,11 @@ nbval: $(INSTALLED)  ## re-run one chapter and compare (CHAPTER=flat_advi)
 	@test -n "$(CHAPTER)" || { echo "which chapter? make nbval CHAPTER=flat_advi"; exit 2; }
 	$(BIN)/pytest --nbval book/$(CHAPTER).ipynb
 
-studies: $(INSTALLED)  ## long computations, on Dask, whose tables are missing (STUDY=name runs one again)
+studies: $(INSTALLED)  ## long computations, on Dask: check tables by some of their rows, run those that need it (STUDY=name: run one)
 	$(BIN)/python -m studies $(STUDY)
 
-bench: $(INSTALLED)  ## our engine and its peers side by side, under 45 minutes (QUICK=1: three, nothing kept)
-	$(BIN)/python -m bench $(if $(QUICK),--quick)
+bench: $(INSTALLED)  ## our engine and its peers side by side, under 45 minutes (QUICK=1: three, nothing kept; SETTINGS=1: stock PyMC's)
+	$(BIN)/python -m bench $(if $(QUICK),--quick) $(if $(SETTINGS),--settings)
 
 claims: $(INSTALLED)  ## gather the claims of all chapters into book/claims.json
 	$(BIN)/python book/_tools/claims.py

@@ -85,6 +85,13 @@ def find_stale(nb):
     return ["the code is not the code that was run: `make chapters` runs it"]
 
 
+def find_unsealed(nb):
+    """Find out whether outputs, or what is said of their origin, were edited by hand."""
+    if nb.metadata.get("bnn", {}).get("seal") == chapters.seal(nb):
+        return []
+    return ["outputs or their origin were edited by hand: `make chapters` writes them"]
+
+
 # --- form --------------------------------------------------------------------------------------------------
 
 

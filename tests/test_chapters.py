@@ -39,6 +39,10 @@ def test_the_code_is_what_was_run(nb):
     expect_none(checks.find_stale(nb))
 
 
+def test_outputs_and_their_origin_are_as_they_were_written(nb):
+    expect_none(checks.find_unsealed(nb))
+
+
 def test_no_cell_is_long(nb):
     expect_none(checks.find_long(nb))
 

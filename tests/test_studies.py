@@ -36,7 +36,12 @@ def read(name):
     return json.loads(PATHS[name].read_text())
 
 
-@pytest.mark.parametrize("name", names())
+# tables that `make studies` has still to check or to run, and why it has not; an entry that is no longer true fails
+UNCHECKED: dict[str, str] = {}
+every_study = [pytest.param(n, marks=pytest.mark.xfail(n in UNCHECKED, reason=UNCHECKED.get(n, ""))) for n in names()]
+
+
+@pytest.mark.parametrize("name", every_study)
 def test_a_table_was_made_or_checked_under_the_present_code_and_lock(name):
     state, why = _checks.find_state(name, load(name), command.read(name))
     assert state == "fine", f"{name}: {why}; `make studies` says what is to be done, and does it"
@@ -113,7 +118,7 @@ def draw_light(head):
     """Name and case of what `make test` computes at a commit: studies in a drawn order, two rows of each."""
     chosen, left = [], LIGHT
     rng = np.random.default_rng(_checks.seed_by(head))
-    for name in rng.permutation(COMPARED).tolist():
+    for name in rng.permutation([name for name in COMPARED if name not in UNCHECKED]).tolist():
         study = load(name)
         cheap = [case for case in list_candidates(name) if _checks.get_cost(case, study) <= ONE]
         for case in _checks.draw_cases(study, cheap, min(left, 2 * ONE), _checks.seed_by(head, name))[:2]:

@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 from bnn import models, predict, score, table
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -505,6 +506,18 @@ def test_each_row_is_predicted_by_the_network_of_its_group(rows, bias):
     expected = predict.predict_groups(posterior, split.scale(rows.values))
     for row in (0, 35, 61):
         np.testing.assert_allclose(p[:, :, row], expected[:, :, rows.group[row], row])
+
+
+def test_rows_are_predicted_with_the_activation_of_the_posterior(rows):
+    split, plain = table.split_rows(rows, seed=0), make_posterior()
+    variables = {
+        name: (("chain", "draw", *(f"{name}_{i}" for i in range(values.ndim - 2))), values)
+        for name, values in plain.items()
+    }
+    posterior = xr.Dataset(variables, attrs={"activation": "relu"})
+    p = table.predict_rows(posterior, split, rows)
+    np.testing.assert_array_equal(p, table.predict_rows(plain, split, rows, activation="relu"))
+    assert (p != table.predict_rows(plain, split, rows)).any()
 
 
 def test_a_new_table_with_some_of_the_groups_is_predicted_by_name(frame, rows):
