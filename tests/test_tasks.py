@@ -28,6 +28,14 @@ def compute(name, seed):
     if name.startswith("fatal") and not (HERE / name).exists():
         (HERE / name).touch()
         os.kill(os.getpid(), signal.SIGKILL)
+    if name == "saves":
+        import numpy as np
+        import xarray as xr
+        from bnn import inference
+
+        tree = xr.DataTree.from_dict({"posterior": xr.Dataset({"x": ("draw", np.arange(3.0))})})
+        inference.save(tree, HERE / "run.nc")
+        return {"value": int(inference.load(HERE / "run.nc").identical(tree))}
     if name == "broken":
         raise ValueError("this row cannot be computed")
     return {"value": 10 * seed + len(name)}
@@ -257,6 +265,11 @@ def test_a_scheduler_that_is_killed_ends_with_a_sentence_and_the_run_goes_on(toy
 def test_workers_may_be_away_for_longer_than_dask_waits(toy, tmp_path, monkeypatch):
     with _tasks._connect(None):
         assert dask.config.get("distributed.deploy.lost-worker-timeout") == _tasks.AWAY
+
+
+def test_a_worker_process_can_save_a_posterior(toy, tmp_path):
+    rows, _ = run(toy, tmp_path, cases=[{"name": "saves", "seed": 1}])
+    assert rows[0]["value"] == 1
 
 
 def test_the_time_that_is_left_follows_the_estimates(toy, tmp_path, client):

@@ -27,6 +27,7 @@ from jupyter_client.kernelspec import NoSuchKernel
 from jupytext.myst import MystMetadataParsingError
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+from nbformat.reader import NotJSONError
 
 BOOK = Path(__file__).resolve().parents[1]
 REQUIREMENTS = BOOK.parent / "requirements.txt"
@@ -218,9 +219,10 @@ def execute(path, again=True):
 
 def _reuse(nb, target):
     """Take the outputs from the notebook that is there, if a run would write the same; returns whether it was so."""
-    if not target.exists():
+    try:
+        old = nbformat.read(target, as_version=4)
+    except (FileNotFoundError, NotJSONError):
         return False
-    old = nbformat.read(target, as_version=4)
     expected = {"source": digest_code(nb), "depends": digest_all(nb), "machine": machine(), "seal": seal(old)}
     if old.metadata.get("bnn") != expected:
         return False

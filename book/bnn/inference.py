@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 
+import dask
 import numpy as np
 import pymc as pm
 import pytensor
@@ -815,7 +816,10 @@ def save(tree, path):
     try:
         try:
             # not straight into the file: on a full disk HDF5 takes the whole process down with it
-            Path(part).write_bytes(marked.to_netcdf(engine="h5netcdf"))
+            # (nor with a lock of Dask's, which a worker would ask for, and which knows files only)
+            with dask.config.set(scheduler="synchronous"):
+                content = marked.to_netcdf(engine="h5netcdf")
+            Path(part).write_bytes(content)
             exact = _digest_tree(_read(part)) == digest
         except (TypeError, ValueError) as error:
             raise ValueError(f"the result cannot be saved: {error}; wanted: numbers and text") from error
