@@ -25,10 +25,10 @@ def draw_weights(seed, n_hidden=(5, 5), scale=1.0):
     return {name: rng.normal(0, scale, size=shape) for name, shape in shapes.items()}
 
 
-def compute_probability(weights, points):
+def compute_probability(weights, points, activate=np.tanh):
     """P(y = 1), from the definition of the network."""
-    h1 = np.tanh(np.einsum("of,fh->oh", points, weights["w1"]))
-    h2 = np.tanh(np.einsum("oh,hk->ok", h1, weights["w2"]))
+    h1 = activate(np.einsum("of,fh->oh", points, weights["w1"]))
+    h2 = activate(np.einsum("oh,hk->ok", h1, weights["w2"]))
     return expit(np.einsum("ok,k->o", h2, weights["w3"]))
 
 
@@ -491,15 +491,16 @@ def test_one_sd_for_each_connection_has_a_layers_shape():
 # --- unpooled networks
 
 
-@pytest.mark.parametrize("likelihood", models.LIKELIHOODS)
-def test_the_unpooled_density_is_a_product_over_categories(likelihood):
+@pytest.mark.parametrize(("likelihood", "activation"), [("graph", "tanh"), ("fused", "tanh"), ("graph", "relu")])
+def test_the_unpooled_density_is_a_product_over_categories(likelihood, activation):
     X, y, sds = GROUPED.X_train, GROUPED.y_train, (0.5, 1.5, 2.0)
-    model = models.unpooled_bnn(X, y, n_hidden=(3, 4), prior_sd=sds, likelihood=likelihood)
+    activate = {"tanh": np.tanh, "relu": lambda z: np.where(z > 0, z, 0)}[activation]
+    model = models.unpooled_bnn(X, y, n_hidden=(3, 4), prior_sd=sds, activation=activation, likelihood=likelihood)
     weights = [draw_weights(g, n_hidden=(3, 4)) for g in range(3)]
     expected = 0.0
     for one, points, labels in zip(weights, X, y, strict=True):
         expected += sum(norm.logpdf(one[f"w{k}"], 0, sd).sum() for k, sd in enumerate(sds, 1))
-        expected += bernoulli.logpmf(labels, compute_probability(one, points)).sum()
+        expected += bernoulli.logpmf(labels, compute_probability(one, points, activate)).sum()
     stacked = {name: np.stack([one[name] for one in weights]) for name in weights[0]}
     assert compile_logp(model)(stacked) == pytest.approx(expected, rel=1e-9)
 

@@ -191,7 +191,8 @@ def test_one_grid_serves_all_categories():
 
 def test_each_of_many_draws_of_categories_is_predicted_as_if_it_were_alone():
     rng = np.random.default_rng(2)
-    weights = {"w1": rng.normal(size=(1, 250, 2, 2, 3)), "w2": rng.normal(size=(1, 250, 2, 3))}
+    shapes = {"w1": (2, 2, 3), "b1": (2, 3), "w2": (2, 3), "b2": (2,)}
+    weights = {name: rng.normal(size=(1, 250, *shape)) for name, shape in shapes.items()}
     found = predict.predict_groups(weights, X)
     for i in LONG:
         alone = predict.predict_groups({name: w[:, i : i + 1] for name, w in weights.items()}, X)
