@@ -691,7 +691,7 @@ def test_chapters_and_their_tests_run_unwatched(tmp_path):
     )
     written = nbformat.read(chapters.execute(tmp_path / "a.md"), as_version=4)
     assert written.cells[-1].outputs[0].text == "off\n"
-    assert os.environ["BNN_PROGRESS"] == "off"  # what kernels inherit that nbval starts
+    assert chapters.kernel_environment()["BNN_PROGRESS"] == "off"  # what kernels inherit that nbval starts
 
 
 # --- saved and loaded
