@@ -79,7 +79,9 @@ def test_a_table_that_was_edited_by_hand_is_noticed(name):
     assert table["digest"] == digest_rows(table["rows"]), f"`make studies STUDY={name}` writes the table anew"
 
 
-@every_table
+@pytest.mark.parametrize("name", [
+    pytest.param(name, marks=pytest.mark.xfail(UNCHECKED.get(name) == NO_COMMIT, reason=NO_COMMIT)) for name in PATHS
+])  # fmt: skip
 def test_the_commits_that_a_table_names_are_in_the_history(name):
     table = read(name)
     named = {table["commit"], *(row.get("commit", table["commit"]) for row in table["rows"])}
