@@ -175,7 +175,7 @@ def test_a_worker_that_loaded_what_has_changed_since_refuses(toy):
 
 def test_a_worker_may_go_on_when_a_comment_changed(toy):
     _tasks.compute_block("toy_study", toy.CASES[:1], _tasks.digest_code("toy_study"), "")
-    change(toy, "10 * seed  # changed")
+    change(toy, "(  # changed\n        10 * seed)")
     _tasks.compute_block("toy_study", toy.CASES[:1], _tasks.digest_code("toy_study"), "")
     assert len(calls(toy)) == 2
 
