@@ -27,7 +27,7 @@ import studies
 from studies import _checks, _tasks
 from studies._tasks import PACKAGES
 
-SECONDS = 240  # CPU-seconds for rows of one study that are computed again
+SECONDS = 60  # CPU-seconds for rows of one study that are computed again
 
 
 def names():
