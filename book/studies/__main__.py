@@ -2,6 +2,7 @@
 
     python -m studies                 check the tables that were not, run those that cannot be checked or do not agree
     python -m studies NAME …          run these in full
+    python -m studies NAME --only method=Pathfinder   run these rows of one study, keep the others
     python -m studies --check [NAME …]  compute a sample of rows again, and stamp the tables that agree; run nothing
     python -m studies --list          say how it stands, change nothing
 
@@ -84,6 +85,44 @@ def run(name, client=None):
     print(f"wrote {name}.json with {len(rows)} rows, digest {table['digest'][:16]}")
 
 
+def run_rows(name, column, value, client=None):
+    """Compute some rows of a table anew and keep the others; the table loses its stamp, and wants a check.
+
+    Parameters
+    ----------
+    name : str
+    column, value : str, such as "method" and "Pathfinder": what the cases have in common
+    client : distributed.Client, or None as in `_tasks.run_tasks`
+
+    Raises
+    ------
+    SystemExit
+        When there is no table whose rows are the study's cases, the study measures, or no case is like that.
+    """
+    study, table = load(name), read(name)
+    blocks = [[case for case in block if str(case.get(column)) == value] for block in _tasks.list_blocks(study)]
+    if not any(blocks):
+        known = sorted({str(case.get(column)) for case in study.CASES})
+        raise SystemExit(f"{name} has no case with {column}={value}; there are: {', '.join(known)}")
+    old = {_key(_checks.get_case(row, study)): row for row in (table or {"rows": []})["rows"]}
+    if study.MEASURED or any(_key(case) not in old for case in study.CASES):
+        raise SystemExit(f"some rows of {name} cannot be run by themselves; `python -m studies {name}` runs all")
+    rows, machines = _compute(study, [block for block in blocks if block], _tasks.find_folder(name), client)
+    n_new = len(rows)
+    old |= {_key(_checks.get_case(row, study)): row for row in rows}
+    rows = [old[_key(case)] for case in study.CASES]
+    several = dict.fromkeys(table["machine"], "several")
+    table["machine"] = table["machine"] if all(found == table["machine"] for found in machines) else several
+    table |= {"digest": _tasks.digest_rows(rows), "rows": rows}
+    table.pop("checked", None)
+    _write(name, table)
+    print(f"wrote {name}.json: {n_new} of {len(rows)} rows anew", flush=True)
+
+
+def _key(case):
+    return json.dumps(case, sort_keys=True)
+
+
 def check(name, client=None, seconds=SECONDS):
     """Compute a sample of a table's rows again; where they agree, stamp the table as checked under this code.
 
@@ -111,14 +150,14 @@ def check(name, client=None, seconds=SECONDS):
     again, apart = found[: len(cases)], found[len(cases) :]
     commit, spread = _tasks.find_commit(), known or _spread(study, table["rows"], apart)
     stamp = _stamp(study, commit, len(cases), "equal bytes", spread)
-    rows = {json.dumps(_checks.get_case(row, study), sort_keys=True): row for row in table["rows"]}
+    rows = {_key(_checks.get_case(row, study)): row for row in table["rows"]}
     exact, wrong, equal = _checks.is_exact(table, machine()), [], True
     for case, computed in zip(cases, again, strict=True):
         fresh = {key: value for key, value in computed.items() if key not in _checks.STAMP | case.keys()}
         if "skipped" in fresh:
             stamp["rows"] -= 1
             continue
-        row = rows[json.dumps(case, sort_keys=True)]
+        row = rows[_key(case)]
         equal = equal and all(
             row.get(key) == fresh[key] for key in fresh if key not in getattr(study, "UNCOMPARED", ())
         )
@@ -198,9 +237,16 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m studies", description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--check", action="store_true", help="compute some rows again, stamp what agrees, run nothing")
+    parser.add_argument("--only", metavar="COLUMN=VALUE", help="run some rows of one study, keep the others")
     parser.add_argument("--list", action="store_true", help="say how it stands, change nothing")
     asked = parser.parse_args(arguments)
     failed = False
+    if asked.only:
+        if len(asked.names) != 1 or "=" not in asked.only:
+            parser.error("--only wants one study, and a column with its value: replication --only method=Pathfinder")
+        column, _, value = asked.only.partition("=")
+        run_rows(asked.names[0], column, value)
+        return 0
     for name in asked.names or list_in_order():
         study, table = load(name), read(name)
         state, why = _checks.find_state(name, study, table)

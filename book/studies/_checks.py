@@ -21,6 +21,7 @@ from studies import _tasks
 
 STAMP = {"commit", "versions"}  # of a row, where it comes from
 RARE = ("divergences", "flat_directions", "pareto_bad", "passed")  # counts: one more or less is chance
+ONE_POINT = 0.112  # percent: one of 900 points may change sides where it did for no seed of the table
 CHANCE = 1e-5  # of a false alarm, each number, under other settings
 ENOUGH = 4  # degrees of freedom of a standard deviation
 OTHER_SEEDS = 1000  # and more is added to a row's seed, to see how far seeds differ
@@ -215,7 +216,8 @@ def _find_tolerance(column, row, fresh, alike, rows, spread, study):
     if column.rpartition(": ")[2] in RARE:
         sd = max(sd, 1.0)
     numbers = 2 if new.size > 1 else 1  # those of a list are not equally sure
-    return numbers * stats.t.isf(CHANCE / 2, dof) * np.sqrt(2) * sd + 1e-6 * size
+    grain = ONE_POINT if column.endswith("accuracy") else 1e-6 * size
+    return numbers * stats.t.isf(CHANCE / 2, dof) * np.sqrt(2) * sd + grain
 
 
 # --- a table
