@@ -5,15 +5,14 @@ notebook was written, unless the lot falls on it: another chapter at each commit
 Without the option every chapter runs.
 """
 
-import subprocess
 from functools import cache
 
 import chapters
+import lots
 import nbformat
-import numpy as np
 from bnn import report
 
-SECONDS = 240  # CPU-seconds for chapters drawn by lot, as `make studies STUDY=run_cost` measured them
+SECONDS = 120  # CPU-seconds for chapters drawn by lot, as `make studies STUDY=run_cost` measured them
 
 
 def pytest_addoption(parser):
@@ -49,7 +48,7 @@ def choose():
             found[path.stem] = (True, reason)
         else:
             same.append(path.stem)
-    drawn = draw(same, find_state(), SECONDS)
+    drawn = draw(same, lots.find_commit(), SECONDS)
     found |= dict.fromkeys(drawn, (True, "drawn by lot at this commit"))
     return found | {name: (False, "same code, packages, tables and lock") for name in same if name not in drawn}
 
@@ -64,13 +63,13 @@ def find_reason(nb):
     return None
 
 
-def draw(names, state, seconds):
+def draw(names, commit, seconds):
     """Draw chapters by lot until their CPU-seconds are used up, one at least.
 
     Parameters
     ----------
     names : list of str
-    state : str, decides the lot
+    commit : str, decides the lot
     seconds : float
 
     Returns
@@ -78,24 +77,10 @@ def draw(names, state, seconds):
     list of str
     """
     costs = {row["chapter"]: row["cpu_seconds"] for row in report.read_data("run_cost")["rows"]}
-    rng = np.random.default_rng(int.from_bytes(state.encode()[:32], "little"))
     drawn = []
-    for name in rng.permutation(names).tolist():
+    for name in lots.shuffle(names, commit):
         cost = costs.get(name, seconds)
         if not drawn or cost <= seconds:
             drawn.append(name)
             seconds -= cost
     return drawn
-
-
-@cache
-def find_state():
-    """The commit that is checked out; without git, a digest of the notebooks (str)."""
-    try:
-        asked = ["git", "-C", str(chapters.BOOK), "rev-parse", "HEAD"]
-        done = subprocess.run(asked, capture_output=True, text=True, check=False)
-    except OSError:
-        done = None
-    if done is not None and done.returncode == 0:
-        return done.stdout.strip()
-    return chapters._digest("".join(path.read_text("utf-8") for path in sorted(chapters.BOOK.glob("*.ipynb"))))

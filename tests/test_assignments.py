@@ -14,6 +14,7 @@ from pathlib import Path
 
 import assignments
 import checks
+import lots
 import nbformat
 import pytest
 from book_assignments import describe
@@ -74,7 +75,7 @@ def few_draws(tmp_path_factory):
         yield
 
 
-@pytest.fixture(scope="module", params=NAMES)
+@pytest.fixture(scope="module", params=lots.draw(NAMES, 2))
 def course(request, few_draws, tmp_path_factory):
     return Course(request.param, tmp_path_factory.mktemp(request.param) / "course")
 

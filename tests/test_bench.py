@@ -5,6 +5,7 @@ import json
 import platform
 
 import jax.numpy as jnp
+import lots
 import numpy as np
 import numpyro
 import pytensor
@@ -27,6 +28,7 @@ SAMPLERS = {
     "pymc": lambda **run: peers.sample_pymc(X, Y, **run),
     "nutpie": lambda **run: peers.sample_nutpie(X, Y, backend="jax", **run),  # Numba takes seconds to compile
 }
+every_sampler = pytest.mark.parametrize("name", lots.draw(SAMPLERS, 1, always=["nutpie"]))
 
 
 def draw_position(seed, dtype="float64"):
@@ -122,7 +124,7 @@ def reference():
     return mean, np.sqrt(weight**2 @ (values - mean) ** 2)
 
 
-@pytest.mark.parametrize("name", SAMPLERS)
+@every_sampler
 def test_a_sampler_finds_the_posterior(name, runs, reference):
     values = compute_quantities(runs(name)["posterior"])
     mean, error = reference
@@ -130,7 +132,7 @@ def test_a_sampler_finds_the_posterior(name, runs, reference):
     assert abs(z).max() < 4
 
 
-@pytest.mark.parametrize("name", SAMPLERS)
+@every_sampler
 def test_a_sampler_returns_named_arrays_by_chain_and_draw(name, runs):
     posterior = runs(name)["posterior"]
     wanted = {name.removeprefix("log_"): (2, 600, *shape) for name, shape in SHAPES.items()}
@@ -138,7 +140,7 @@ def test_a_sampler_returns_named_arrays_by_chain_and_draw(name, runs):
     assert all(value.dtype == np.float64 and np.isfinite(value).all() for value in posterior.values())
 
 
-@pytest.mark.parametrize("name", SAMPLERS)
+@every_sampler
 def test_a_sampler_counts_its_gradients_and_its_cpu_seconds(name, runs):
     run = runs(name)
     assert run["diverging"].shape == run["n_steps"].shape == (2, 600)
@@ -149,7 +151,7 @@ def test_a_sampler_counts_its_gradients_and_its_cpu_seconds(name, runs):
     assert run["cpu_seconds"] > 0
 
 
-@pytest.mark.parametrize("name", SAMPLERS)
+@every_sampler
 def test_chains_differ(name, runs):
     first, second = runs(name)["posterior"]["mu1"]
     assert not np.isin(first, second).any()
@@ -162,7 +164,7 @@ def test_one_seed_gives_the_same_bits_twice_and_another_gives_others():
     assert not np.isin(other, first).any()
 
 
-@pytest.mark.parametrize("name", SAMPLERS)
+@every_sampler
 @pytest.mark.parametrize(
     ("setting", "message"),
     [

@@ -10,6 +10,7 @@ import warnings
 from types import SimpleNamespace
 
 import chapters
+import lots
 import nbformat
 import numpy as np
 import pymc as pm
@@ -283,7 +284,7 @@ def compute_p(posterior, X):
 ASKED = {"seed": 5, "chains": 2, "draws": 300, "tune": 200}
 
 
-@pytest.fixture(scope="module", params=inference.ENGINES)
+@pytest.fixture(scope="module", params=lots.draw(inference.ENGINES, 1, always=["nutpie"]))
 def run(request, grouped):
     return inference.sample_nuts(grouped, engine=request.param, **ASKED)
 

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
+import lots
 import nbformat
 import pytest
 import yaml
@@ -262,7 +263,7 @@ def window(chromium):
         yield context
 
 
-@pytest.fixture(scope="module", params=[*PAGES, "search.html"])
+@pytest.fixture(scope="module", params=lots.draw([*PAGES, "search.html"], 9, always=PAGES[:1]))
 def visit(request, window, address):
     """A visit to each page in turn."""
     return look_at(window, address, request.param)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import lots
 import pytest
 from browser import find_axe_violations, open_context, open_tab, serve
 from bs4 import BeautifulSoup
@@ -24,6 +25,7 @@ __all__ = ["chromium", "site"]  # fixtures of the site's tests
 SOURCE = ROOT / "book" / "teach" / "slides"
 DECKS = {path.stem: 60 if path.stem.startswith("workshop") else 90 for path in sorted(SOURCE.glob("w*.md"))}
 every_deck = pytest.mark.parametrize("name", DECKS)
+some_decks = pytest.mark.parametrize("name", lots.draw(DECKS, 4))
 LEAST_TEXT, LEAST_CODE, LEAST_SCALE = 32, 24, 1.5  # pixels at 1080p; and how much larger than in the chapter
 
 
@@ -230,7 +232,7 @@ def window(chromium):
         yield context
 
 
-@pytest.fixture(scope="module", params=["index", *DECKS])
+@pytest.fixture(scope="module", params=lots.draw(["index", *DECKS], 3))
 def deck(request, address, window):
     """A deck on a 1080p screen, the log of its tab, and what was seen on a way through all slides."""
     with open_tab(window, f"{address}{request.param}.html") as (page, log):
@@ -283,7 +285,7 @@ def test_the_language_and_the_title_are_said(deck):
     assert page.title().endswith("— slides — Hierarchical Bayesian Neural Networks with PyMC")
 
 
-@every_deck
+@some_decks
 def test_print_view_has_a_page_for_each_slide_and_axe_finds_nothing_on_any(folder, address, window, name):
     with open_tab(window, f"{address}{name}.html?print-pdf") as (page, log):
         page.wait_for_selector("html.reveal-print .pdf-page")

@@ -115,15 +115,13 @@ def _note_loaded(since=None):
 
 def _refuse_stale(files):
     """RuntimeError where a file's source is not the one that this process has loaded."""
-    loaded = {str(Path(module.__file__).resolve()) for module in list(sys.modules.values()) if _has_file(module)}
+    names = {path.name for path in files}
+    modules = [str(getattr(module, "__file__", None)) for module in list(sys.modules.values())]
+    loaded = {str(Path(file).resolve()) for file in modules if os.path.basename(file) in names}
     for path in files:
         now = read_source(path).digest
         if str(path) in loaded and _loaded.setdefault(str(path), now) != now:
             raise RuntimeError(f"this worker loaded {path.name} before it was changed; wanted: start it again")
-
-
-def _has_file(module):
-    return isinstance(getattr(module, "__file__", None), str)
 
 
 # `bnn.environment` was loaded as the process began; a second's grace for the clock
