@@ -1,7 +1,8 @@
 """Every assignment is graded as in a course: its solution, an empty release and typical wrong answers.
 
-nbgrader itself takes ten seconds for a submission. `make test` has it grade each solution and runs the cells of the
-other submissions here; `make test-all` has nbgrader grade those as well, and compares.
+nbgrader itself takes ten seconds for a submission. `make test` has it grade the solutions of two
+assignments, drawn by the commit, and runs the cells of all submissions here; `make test-all` has nbgrader grade those
+as well, and compares.
 """
 
 import ast
@@ -155,6 +156,12 @@ def test_nbgrader_gives_the_solution_every_point_of_the_tests(course):
     assert not errors
     assert points == list_points(course.source, "code")
     assert (points, errors) == grade_here(course.name, list_answers(course.name, "solution"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_solution_gets_every_point_where_its_cells_run_here(name):
+    points, errors = grade_here(name, list_answers(name, "solution"))
+    assert (points, errors) == (list_points(assignments.read_source(name), "code"), [])
 
 
 @pytest.mark.parametrize("name", NAMES)

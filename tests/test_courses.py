@@ -185,7 +185,7 @@ def test_an_unknown_section_is_refused_by_name(tmp_path):
 
 
 def test_the_cells_above_a_section_are_all_before_it(tmp_path):
-    row = {"chapter": "x", "seconds": {"start": 4.0, "sec-x-one": 1.5, "exercises": 2.0, "sec-x-two": 8.0}}
+    row = {"chapter": "x", "sections": {"start": 4.0, "sec-x-one": 1.5, "exercises": 2.0, "sec-x-two": 8.0}}
     (tmp_path / "t.json").write_text(json.dumps({"rows": [row]}))
     costs, above = list_costs(tmp_path / "t.json")
     assert costs == {"sec-x-one": 1.5, "sec-x-two": 8.0}

@@ -11,6 +11,7 @@ import pytest
 import yaml
 from binder_check import LIMIT_MB, check, has_namespaces, main
 from bnn.claims import MIME
+from book_teach import count_minutes
 from browser import open_page
 from studies._tasks import digest_rows
 from test_site import DOCUMENTS, NOTEBOOKS, PAGES, ROOT, address, chromium, every_page, parse, site
@@ -64,7 +65,7 @@ def test_the_map_lists_every_chapter_with_its_cost(site):
     assert list(shown) == CHAPTERS
     for chapter, cells in shown.items():
         costs = [f"{cost['cpu_seconds']} s {cost['megabytes']:,} MB" for cost in (warm[chapter], cold[chapter])]
-        assert " ".join(cells) == " ".join([f"{warm[chapter]['minutes']} min", *costs])
+        assert " ".join(cells) == " ".join([f"{count_minutes([chapter])} min", *costs])
 
 
 def test_the_record_of_pods_has_every_chapter():

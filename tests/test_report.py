@@ -1,7 +1,6 @@
 """Numbers as the book prints them: each is read back as what it was printed as."""
 
 import ast
-import json
 from html.parser import HTMLParser
 
 import numpy as np
@@ -195,13 +194,3 @@ def test_data_are_read_as_written(folder):
 def test_a_missing_file_says_what_to_run(folder):
     with pytest.raises(FileNotFoundError, match=r"book/data/speed.json is missing; `make studies` writes it"):
         report.read_data("speed")
-
-
-def test_the_cost_of_a_chapter_is_measured(folder):
-    rows = [{"chapter": "moons", "minutes": 12, "cpu_seconds": 31, "megabytes": 480}]
-    (folder / "run_cost.json").write_text(json.dumps({"rows": rows}))
-    text = report.show_cost("moons").data
-    assert outputs.read_text(text).malformed == ()
-    assert all(part in text for part in ("12 min", "31 s (measured)", "480 MB (measured)"))
-    with pytest.raises(ValueError, match=r"no 'nuts'; `make studies STUDY=run_cost` measures it"):
-        report.show_cost("nuts")

@@ -40,11 +40,9 @@ def read(name):
 NO_COMMIT = "it names no commit: to be run again in full (issue 15)"
 OLD_LOCK = "it was made under an older lock: its rows are still to be checked (issue 15)"
 UNCHECKED = dict.fromkeys(
-    ("flat_advi_seeds", "flat_advi_start", "live_cost", "minibatch_backends", "minibatch_cost", "minibatch_seeds",
-     "prediction_cost", "run_cost"), NO_COMMIT,
+    ("minibatch_backends", "minibatch_cost", "minibatch_seeds", "prediction_cost", "run_cost"), NO_COMMIT,
 ) | dict.fromkeys(
-    ("data_sets", "digits", "engine_agreement", "new_categories", "new_categories_shape", "nuts_width",
-     "prior_scales", "replication", "sd_prior"), OLD_LOCK,
+    ("data_sets", "new_categories", "new_categories_shape", "replication", "sd_prior"), OLD_LOCK,
 )  # fmt: skip
 every_study = [pytest.param(n, marks=pytest.mark.xfail(n in UNCHECKED, reason=UNCHECKED.get(n, ""))) for n in names()]
 

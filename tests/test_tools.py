@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from functools import partial
 
 import frames
@@ -13,7 +15,7 @@ import xarray as xr
 from bnn import priors
 from bnn.claims import MIME, Claims
 from book_site import add_size
-from chapters import BOOK, find_chapters
+from chapters import BOOK, find_chapters, kernel_environment
 from claims import gather
 from cover import PICTURES, find_picture
 from PIL import Image
@@ -46,6 +48,16 @@ def test_a_chapter_that_was_never_executed_is_named(tmp_path):
     (tmp_path / "x.ipynb").unlink()
     with pytest.raises(SystemExit, match="make chapters CHAPTER=x"):
         gather(tmp_path)
+
+
+def test_a_kernel_takes_the_packages_of_its_own_checkout(tmp_path, monkeypatch):
+    """An environment that two checkouts share names one of them in its .pth file."""
+    (tmp_path / "bnn").mkdir()
+    (tmp_path / "bnn" / "__init__.py").write_text("")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    command = [sys.executable, "-c", "import bnn; print(bnn.__file__)"]
+    found = subprocess.run(command, env=kernel_environment(), cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == str(BOOK / "bnn" / "__init__.py")
 
 
 def test_every_chapter_ends_with_claims():

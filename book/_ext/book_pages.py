@@ -9,6 +9,7 @@ from typing import ClassVar
 import nbformat
 import yaml
 from bnn.claims import MIME
+from book_teach import count_minutes
 from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx import addnodes
@@ -92,7 +93,7 @@ class ChapterMap(RawTable):
                     f"{numbers[name]}. {link_chapter(name)}",
                     ", ".join(f'<a href="{n}.html">chapter&nbsp;{numbers[n]}</a>' for n in find_prerequisites(name))
                     or "nothing",
-                    f"{here['minutes']} min", f"{here['cpu_seconds']} s", f"{here['megabytes']:,} MB",
+                    f"{count_minutes([name])} min", f"{here['cpu_seconds']} s", f"{here['megabytes']:,} MB",
                     f"{pod['cpu_seconds']} s", f"{pod['megabytes']:,} MB",
                 ])  # fmt: skip
                 sources.append(BOOK / f"{name}.md")

@@ -9,8 +9,8 @@ from pathlib import Path
 from docutils import nodes
 
 BOOK = Path(__file__).resolve().parents[1]
-TABLE = BOOK / "data" / "live_cost.json"
-WORDS_PER_MINUTE = 200  # as in the study run_cost
+TABLE = BOOK / "data" / "run_cost.json"
+WORDS_PER_MINUTE = 200
 LABEL = re.compile(r"^\((sec-[\w-]+)\)=\n#+ .*$|^## .*$", flags=re.MULTILINE)
 
 
@@ -42,7 +42,7 @@ def list_costs(path=TABLE):
     costs, above = {}, {}
     for row in json.loads(path.read_text())["rows"]:
         spent = 0.0
-        for label, seconds in row["seconds"].items():
+        for label, seconds in row["sections"].items():
             if label.startswith("sec-"):
                 costs[label], above[label] = seconds, spent
             spent += seconds
@@ -66,7 +66,7 @@ def state(name, rawtext, text, lineno, inliner, options=None, content=None):
         costs = list_costs()[name == "above"]
         missing = [label for label in labels if label not in costs]
         if missing:
-            raise ValueError(f"no section {missing[0]!r} in {TABLE.name}; `make studies STUDY=live_cost` measures it")
+            raise ValueError(f"no section {missing[0]!r} in {TABLE.name}; `make studies STUDY=run_cost` measures it")
         return [nodes.Text(write_seconds(sum(costs[label] for label in labels)))], []
     except (ValueError, FileNotFoundError) as error:
         return [], [inliner.reporter.error(str(error), line=lineno)]

@@ -90,8 +90,10 @@ def machine():
 def kernel_environment():
     """The environment variables of a kernel that executes a chapter (dict): this process's, less what disturbs."""
     kept = {name: value for name, value in os.environ.items() if name not in LEFT_OUT}
-    # a user's start-up files belong to the user; kernels write their history there
-    return kept | ENVIRONMENT | {"IPYTHONDIR": _make_profile()}
+    # a user's start-up files belong to the user; kernels write their history there. And an environment that two
+    # checkouts share may hold the other one's packages
+    ours = os.pathsep.join(filter(None, [str(BOOK), kept.get("PYTHONPATH")]))
+    return kept | ENVIRONMENT | {"IPYTHONDIR": _make_profile(), "PYTHONPATH": ours}
 
 
 @lru_cache

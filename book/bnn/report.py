@@ -119,15 +119,3 @@ def show_source(function):
         end = source.index('"""', start + 3) + 3
         source = source[:start].rstrip() + source[end:]
     return Markdown(f"```python\n{textwrap.dedent(source).strip()}\n```")
-
-
-def show_cost(chapter):
-    """How long a chapter takes to read and to run, from the last `make studies`."""
-    costs = {row["chapter"]: row for row in read_data("run_cost")["rows"]}
-    if chapter not in costs:
-        raise ValueError(f"book/data/run_cost.json has no {chapter!r}; `make studies STUDY=run_cost` measures it")
-    cost = costs[chapter]
-    return Markdown(
-        f"**To read:** about {cost['minutes']} min (measured). **To run**, on one core, compile cache warm: "
-        f"{measured(cost['cpu_seconds'], 's')} of CPU time, {measured(cost['megabytes'], 'MB')} of memory."
-    )

@@ -88,6 +88,8 @@ def run(name, client=None):
 def run_rows(name, column, value, client=None):
     """Compute some rows of a table anew and keep the others; the table loses its stamp, and wants a check.
 
+    What is never compared, such as seconds, stays as it was: side by side in a table, it is of one machine.
+
     Parameters
     ----------
     name : str
@@ -108,15 +110,17 @@ def run_rows(name, column, value, client=None):
     if study.MEASURED or any(_key(case) not in old for case in study.CASES):
         raise SystemExit(f"some rows of {name} cannot be run by themselves; `python -m studies {name}` runs all")
     rows, machines = _compute(study, [block for block in blocks if block], _tasks.find_folder(name), client)
-    n_new = len(rows)
-    old |= {_key(_checks.get_case(row, study)): row for row in rows}
+    for row in rows:
+        key = _key(_checks.get_case(row, study))
+        seconds = {column: old[key][column] for column in _checks.get_uncompared(study) & old[key].keys()}
+        old[key] = row | seconds
     rows = [old[_key(case)] for case in study.CASES]
     several = dict.fromkeys(table["machine"], "several")
     table["machine"] = table["machine"] if all(found == table["machine"] for found in machines) else several
     table |= {"digest": _tasks.digest_rows(rows), "rows": rows}
     table.pop("checked", None)
     _write(name, table)
-    print(f"wrote {name}.json: {n_new} of {len(rows)} rows anew", flush=True)
+    print(f"wrote {name}.json: {sum(map(len, blocks))} of {len(rows)} rows anew", flush=True)
 
 
 def _key(case):

@@ -1,6 +1,8 @@
-"""What each chapter asks of a reader: minutes to read, CPU-seconds and memory to run, in a fresh kernel on one core.
+"""What each chapter asks of a machine: CPU-seconds, in all and of each section, and memory, on one core.
 
-The compile cache is warm (each chapter has been executed on this machine before), and no posterior is cached.
+A fresh process, a warm compile cache (each chapter has been executed on this machine before), and no posterior cached.
+A section is what stands below a label such as ``(sec-moons-data)=`` or below a heading without one; the cells above
+the first are "start", and hold the imports.
 """
 
 import json
@@ -11,42 +13,64 @@ import sys
 import tempfile
 from pathlib import Path
 
-import jupytext
 from chapters import BOOK, find_chapters
 
 MEASURED = True
 CASES = [{"chapter": path.stem} for path in find_chapters()]
-WORDS_PER_MINUTE = 200
 
 # runs the cells one after the other as a script: no kernel, no second process
-RUN = """
-import json, resource, sys, matplotlib
+RUN = r"""
+import json, re, resource, sys, matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import jupytext
 from IPython.core.interactiveshell import InteractiveShell
-from bnn import report
 
-report.show_cost = lambda chapter: None  # it shows what is only being measured here
-shell = InteractiveShell.instance()
+def use():
+    return [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+
+def spend():
+    return sum(u.ru_utime + u.ru_stime for u in use())
+
+shell, section, sections = InteractiveShell.instance(), "start", {}
 for cell in jupytext.read(sys.argv[1]).cells:
-    if cell.cell_type == "code":
+    if cell.cell_type == "markdown":
+        for label, heading in re.findall(r"^\((sec-[\w-]+)\)=\n#+ .*$|^## (.+)$", cell.source, flags=re.MULTILINE):
+            section = label or heading.lower()
+    elif cell.cell_type == "code":
+        before = spend()
         shell.run_cell(cell.source, silent=True).raise_error()
         plt.close("all")
-used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-seconds = sum(u.ru_utime + u.ru_stime for u in used)
-print("COST", json.dumps({"cpu_seconds": round(seconds), "megabytes": round(max(u.ru_maxrss for u in used) / 1024)}))
+        sections[section] = sections.get(section, 0.0) + spend() - before
+print("COST", json.dumps({
+    "cpu_seconds": round(spend()),
+    "megabytes": round(max(u.ru_maxrss for u in use()) / 1024),
+    "sections": {name: round(value, 1) for name, value in sections.items()},
+}))
 """
 
 
-def measure(path, script=RUN, folder=BOOK):
-    """Run the cells of `path` by `script` on one core, in a process of its own. Returns what it prints after COST.
+def measure(path, folder=BOOK):
+    """Run the cells of a notebook on one core, in a process of its own.
 
-    Raises RuntimeError with the end of its output where a cell does not run.
+    Parameters
+    ----------
+    path : Path, of a md
+    folder : Path or None, where it runs; None for an empty one
+
+    Returns
+    -------
+    dict
+        cpu_seconds (int), megabytes (int, the peak of resident memory), sections (dict of name to CPU-seconds).
+
+    Raises
+    ------
+    RuntimeError
+        Where a cell does not run, with the end of its output.
     """
     with tempfile.TemporaryDirectory() as scratch:
         program = Path(scratch, "run.py")
-        program.write_text(script)
+        program.write_text(RUN)
         pinned = ["taskset", "-c", "0"] if hasattr(os, "sched_setaffinity") else []
         done = subprocess.run(
             [*pinned, sys.executable, program, path],
@@ -63,7 +87,5 @@ def measure(path, script=RUN, folder=BOOK):
 
 
 def compute(chapter):
-    """Minutes of prose at 200 words a minute, CPU-seconds, and the peak of resident memory in MB."""
-    path = BOOK / f"{chapter}.md"
-    words = sum(len(cell.source.split()) for cell in jupytext.read(path).cells if cell.cell_type == "markdown")
-    return {"minutes": round(words / WORDS_PER_MINUTE)} | measure(path)
+    """What `measure` returns for a chapter."""
+    return measure(BOOK / f"{chapter}.md")
