@@ -152,7 +152,7 @@ FUSES = {
     "dot": one(lambda X, w1, w2, w3: pt.dot(pt.tanh(pt.dot(pt.tanh(pt.dot(X, w1)), w2)), w3)),
     "pm.math.dot": one(lambda X, w1, w2, w3: pm.math.dot(tanh(pm.math.dot(tanh(pm.math.dot(X, w1)), w2)), w3)),
     "tensordot": one(lambda X, w1, w2, w3: pt.tensordot(tanh(tanh(pt.tensordot(X, w1, 1)) @ w2), w3, 1)),
-    "einsum": one(lambda X, w1, w2, w3: tanh(pt.einsum("oh,hk->ok", tanh(pt.einsum("of,fh", X, w1)), w2)) @ w3),
+    "einsum": one(lambda X, w1, w2, w3: tanh(pt.einsum("oh,hk->ok", tanh(pt.einsum("of,fh->oh", X, w1)), w2)) @ w3),
     "matvec": one(lambda X, w1, w2, w3: pt.matvec(tanh(pt.matmul(tanh(X @ w1), w2)), w3)),
     "transposed": one(lambda X, w1, w2, w3: w3 @ tanh(w2.T @ tanh(w1.T @ X.T))),
     "column [:, 0]": one(lambda X, w1, w2, w3: (tanh(tanh(X @ w1) @ w2) @ w3)[:, 0], (K, 1)),
@@ -169,7 +169,7 @@ FUSES = {
     "relu maximum": relu(lambda z: pt.maximum(z, 0)),
     "relu maximum, number first": relu(lambda z: pm.math.maximum(0.0, z)),
     "relu switch": relu(lambda z: pt.switch(z > 0, z, 0)),
-    "relu where": relu(lambda z: pt.where(0 <= z, z, 0.0)),
+    "relu where less": relu(lambda z: pt.where(pt.lt(0, z), z, 0.0)),
     "relu product": relu(lambda z: z * (z > 0)),
     "relu clip": relu(lambda z: pt.clip(z, 0, np.inf)),
     "p sigmoid": from_sigmoid(sigmoid),
@@ -209,9 +209,7 @@ FUSES = {
             "oh,oh->o", tanh(pt.einsum("oh,ohk->ok", tanh(pt.einsum("of,ofh->oh", X, w1[g])), w2[g])), w3[g]
         )
     ),
-    "rows, @": rows(
-        lambda X, w1, w2, w3, g: (tanh(tanh(X[:, None, :] @ w1[g]) @ w2[g]) @ w3[g][..., None])[:, 0, 0]
-    ),
+    "rows, @": rows(lambda X, w1, w2, w3, g: (tanh(tanh(X[:, None, :] @ w1[g]) @ w2[g]) @ w3[g][..., None])[:, 0, 0]),
     "rows, sum": rows(
         lambda X, w1, w2, w3, g: (
             tanh((tanh((X[:, :, None] * w1[g]).sum(1))[:, :, None] * w2[g]).sum(axis=1)) * w3[g]
@@ -256,3 +254,214 @@ def test_a_network_is_recognised_however_it_is_typed(name):
     assert not fast.observed_RVs
     assert [rv.name for rv in fast.free_RVs] == [rv.name for rv in model.free_RVs]
     compare(model, fast)
+
+
+def test_the_example_of_pymc_fuses_as_it_stands():
+    """`bayesian_neural_network_ADVI` of pymc-examples, with its initial values, its data and its total size."""
+    init = np.random.default_rng(9)
+    coords = {"hidden_layer_1": np.arange(H), "hidden_layer_2": np.arange(H), "train_cols": np.arange(F)}
+    with pm.Model(coords=coords | {"obs_id": np.arange(N)}) as model:
+        ann_input = pm.Data("ann_input", X1, dims=("obs_id", "train_cols"))
+        ann_output = pm.Data("ann_output", Y1.astype(float), dims="obs_id")
+        weights_in_1 = pm.Normal(
+            "w_in_1", 0, sigma=1, initval=init.normal(size=(F, H)), dims=("train_cols", "hidden_layer_1")
+        )
+        weights_1_2 = pm.Normal(
+            "w_1_2", 0, sigma=1, initval=init.normal(size=(H, H)), dims=("hidden_layer_1", "hidden_layer_2")
+        )
+        weights_2_out = pm.Normal("w_2_out", 0, sigma=1, initval=init.normal(size=H), dims="hidden_layer_2")
+        act_1 = pm.math.tanh(pm.math.dot(ann_input, weights_in_1))
+        act_2 = pm.math.tanh(pm.math.dot(act_1, weights_1_2))
+        act_out = pm.math.sigmoid(pm.math.dot(act_2, weights_2_out))
+        pm.Bernoulli("out", act_out, observed=ann_output, total_size=3 * N, dims="obs_id")
+    fast = fuse(model)
+    compare(model, fast)
+    for name, value in model.initial_point().items():
+        np.testing.assert_array_equal(fast.initial_point()[name], value)
+        assert model.rvs_to_initial_values[model[name]] is not None
+
+
+# --- what is refused
+
+
+def network(X=X1, n_in=F):
+    return tanh(X @ normal("w1", n_in, H)) @ normal("w2", H)
+
+
+def hidden(kind):
+    return lambda: observe(kind(X1 @ normal("w1", F, H)) @ normal("w2", H))
+
+
+def changed(kind):
+    return lambda: observe(kind(network()))
+
+
+def chance(kind):
+    return lambda: pm.Bernoulli("y", kind(network()), observed=Y1)
+
+
+def skip():
+    h = tanh(X1 @ normal("w1", F, H))
+    observe(h @ normal("w2", H) + X1 @ normal("w3", F))
+
+
+def residual():
+    h = tanh(X1 @ normal("w1", F, H))
+    observe((h + tanh(h @ normal("w2", H, H))) @ normal("w3", H))
+
+
+def dropout():
+    keep = pm.Bernoulli("keep", 0.5, shape=H)
+    observe((tanh(X1 @ normal("w1", F, H)) * keep) @ normal("w2", H))
+
+
+def two_networks():
+    observe(network() + tanh(X1 @ normal("v1", F, H)) @ normal("v2", H))
+
+
+def interaction():
+    a, b = X1 @ normal("w1", F, H), X1 @ normal("w2", F, H)
+    observe((tanh(a) * tanh(b)) @ normal("w3", H))
+
+
+def gate():
+    observe((tanh(X1 @ normal("w1", F, H)) * sigmoid(X1 @ normal("w2", F, H))).sum(-1))
+
+
+def two_indices():
+    w = normal("w1", G, 2, F, H)[group, np.arange(len(group)) % 2]
+    observe(tanh(pt.einsum("of,ofh->oh", XR, w)) @ normal("w2", H), YR)
+
+
+def not_centred_by_row():
+    w = normal("mu", F, H) + normal("sd") * normal("z", G, F, H)[group]
+    observe(tanh(pt.einsum("of,ofh->oh", XR, w)) @ normal("w2", H), YR)
+
+
+def several_indices():
+    h = tanh(pt.einsum("of,ofh->oh", XR, normal("w1", G, F, H)[group]))
+    observe((h * normal("w2", G, H)[group[::-1].copy()]).sum(-1), YR)
+
+
+def missing():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        observe(network(), np.ma.masked_array(Y1, [0, 0, 1, 0, 0]))
+
+
+def minibatch():
+    X, y = pm.Minibatch(X1, Y1.astype("int32"), batch_size=2)
+    observe(network(X), y, total_size=N)
+
+
+def mixed():
+    h = tanh(X1 @ normal("w1", F, H))
+    observe(pt.maximum(h @ normal("w2", H, H), 0) @ normal("w3", H))
+
+
+def latent():
+    observe(network(normal("X", N, F)))
+
+
+def from_outcome():
+    y = observe(network())
+    pm.Deterministic("errors", y - Y1)
+
+
+def second_likelihood():
+    observe(network())
+    pm.Normal("height", normal("mean"), 1, observed=X1)
+
+
+def categories():
+    h = tanh(X1 @ normal("w1", F, H))
+    pm.Categorical("y", p=pm.math.softmax(h @ normal("w2", H, 3), axis=-1), observed=Y1)
+
+
+def only_potential():
+    pm.Potential("y", (pt.as_tensor(Y1) * network()).sum())
+
+
+def three_axes():
+    X = np.zeros((2, G, N, F))
+    observe((tanh(X @ normal("w1", G, F, H)) @ normal("w2", G, H, 1))[..., 0], np.zeros((2, G, N), int))
+
+
+def two_axes_of_weights():
+    X = np.zeros((2, G, N, F))
+    w = normal("w1", 2, G, F, H)
+    observe((tanh(X @ w) @ normal("w2", 2, G, H, 1))[..., 0], np.zeros((2, G, N), int))
+
+
+def columns_of_networks():
+    """Points of each group by weights of each point."""
+    observe((tanh(XG @ normal("w1", G, F, H)) * normal("w2", G, N, H)).sum(-1), YG)
+
+
+def picked():
+    logit = (tanh(XR @ normal("w1", G, F, H)) @ normal("w2", G, H, 1))[..., 0]
+    observe(logit[group, np.arange(len(group))], YR)
+
+
+LAYER, PRODUCT = "stands where a hidden layer should be; wanted: pt.tanh", r"wanted: a product of units and weights"
+REFUSED = {
+    "sigmoid layer": (hidden(sigmoid), "y: Sigmoid of w1 " + LAYER),
+    "softplus layer": (hidden(pt.softplus), LAYER),
+    "leaky relu": (hidden(lambda z: pt.switch(z > 0, z, 0.1 * z)), LAYER),
+    "relu of a threshold": (hidden(lambda z: pt.maximum(z, 1)), LAYER),
+    "scaled tanh": (hidden(lambda z: 1.7 * tanh(z)), LAYER),
+    "no activation": (hidden(lambda z: z), LAYER),
+    "normalised layer": (hidden(lambda z: tanh(z) / tanh(z).sum(-1, keepdims=True)), LAYER),
+    "softmax layer": (hidden(lambda z: pm.math.softmax(z, axis=-1)), "Softmax of w1 " + LAYER),
+    "skip connection": (skip, "a sum of .* each with a value for every point; wanted: one product"),
+    "residual": (residual, "Add of .* " + LAYER),
+    "dropout": (dropout, LAYER),
+    "two networks": (two_networks, "a sum of .* each with a value for every point"),
+    "interaction": (interaction, "Mul of .* " + LAYER),
+    "gate": (gate, "each point has weights of its own|neither of them|has an axis too many"),
+    "mixed": (mixed, "layers of tanh and of ReLU; wanted: one activation"),
+    "scaled": (changed(lambda z: 2 * z), "Mul of .*" + PRODUCT),
+    "negated": (changed(lambda z: -z), "Neg of .*" + PRODUCT),
+    "squared": (changed(lambda z: z**2), PRODUCT),
+    "offset": (changed(lambda z: z + pt.as_tensor(X1[:, 0])), "with a value for every point"),
+    "clipped": (chance(lambda z: pt.clip(sigmoid(z), 0.01, 0.99)), "its probability is Clip .* wanted: logit_p="),
+    "probit": (chance(pm.math.invprobit), "its probability is .* wanted: logit_p="),
+    "complement": (chance(lambda z: 1 - sigmoid(z)), "its probability is Sub .* wanted: logit_p="),
+    "label noise": (chance(lambda z: 0.05 + 0.9 * sigmoid(z)), "its probability is Add .* wanted: logit_p="),
+    "two indices": (two_indices, "each point has weights of its own; wanted: .*w.group"),
+    "indexed before": (not_centred_by_row, r"indexed last, w\[group\], not mu \+ sd \* z\[group\]"),
+    "several indices": (several_indices, "indexed by different groups; wanted: one index"),
+    "weights of each point": (columns_of_networks, "each point has weights of its own"),
+    "picked": (picked, "AdvancedSubtensor of .*" + PRODUCT),
+    "missing": (missing, "y has missing values; wanted: observed without masked"),
+    "minibatch": (minibatch, "y is observed on a pm.Minibatch, other points at each evaluation; wanted: all points"),
+    "latent points": (latent, "the points X are random; wanted: pm.Data or an array"),
+    "from the outcome": (from_outcome, "errors is computed from y, which will be no variable"),
+    "normal": (lambda: pm.Normal("y", network(), 1, observed=X1[:, 0]), "y is a NormalRV; wanted: pm.Bernoulli"),
+    "binomial": (lambda: pm.Binomial("y", 1, sigmoid(network()), observed=Y1), "y is a BinomialRV; wanted"),
+    "categories": (categories, "y is a CategoricalRV; wanted: pm.Bernoulli"),
+    "second likelihood": (second_likelihood, "height is a NormalRV; wanted: pm.Bernoulli"),
+    "potential": (only_potential, "the model has no observed variable; wanted: pm.Bernoulli"),
+    "three axes": (three_axes, r"y has 3 axes; wanted: \(group, obs\) or \(obs,\)"),
+    "two axes of weights": (two_axes_of_weights, "y has 3 axes; wanted"),
+    "a single label": (lambda: observe(normal("b"), 1), "y has 0 axes"),
+    "one chance for all": (lambda: pm.Bernoulli("y", normal("b"), observed=Y1), "its probability is b; wanted: logit_p="),
+    "labels": (lambda: observe(network(), 2 * Y1), "y holds labels other than 0 and 1"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_not_recognised_is_refused_by_name(name):
+    build, message = REFUSED[name]
+    model = make(build)
+    with pytest.raises(ValueError, match=message) as error:
+        fuse(model)
+    with pytest.warns(UserWarning, match=message) as caught:
+        assert fuse(model, strict=False) is model
+    assert str(error.value) in [str(w.message) for w in caught]
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_what_is_no_model_is_refused(strict):
+    with pytest.raises(TypeError, match=r"model is a list; wanted: a pm\.Model"):
+        fuse([], strict=strict)

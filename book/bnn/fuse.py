@@ -23,9 +23,9 @@ from pymc.model.fgraph import fgraph_from_model, model_from_fgraph, model_potent
 from pymc.variational.minibatch_rv import MinibatchRandomVariable, get_scaling
 from pytensor.compile.mode import Mode
 from pytensor.compile.ops import ViewOp
+from pytensor.compile.rewriting import inline_ofg_node
 from pytensor.graph.basic import Apply, Constant, Variable, clone_get_equiv, equal_computations
 from pytensor.graph.op import Op
-from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors
 from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_and_cache_key
 from pytensor.tensor.basic import Nonzero
@@ -125,7 +125,7 @@ def _describe(var):
     if var.name or var.owner is None:
         return var.name or str(var)
     op = var.owner.op
-    names = [v.name for v in ancestors(var.owner.inputs) if v.name and v.ndim > 0]
+    names = [v.name for v in ancestors(var.owner.inputs) if v.name and getattr(v, "ndim", 0) > 0]
     return (
         f"{type(getattr(op, 'scalar_op', op)).__name__} of {', '.join(list(dict.fromkeys(names))[:3]) or 'constants'}"
     )
@@ -154,7 +154,7 @@ def _step(var, axes):
     if _op(var, ps.Cast) and source.type.numpy_dtype.kind == "f":
         return source, axes
     if isinstance(op, Einsum):
-        return clone_replace(op.inner_outputs[0], dict(zip(op.inner_inputs, var.owner.inputs, strict=True))), axes
+        return inline_ofg_node(var.owner)[0], axes
     if isinstance(op, Subtensor):
         return _step_index(source, indices_from_subtensor(rest, op.idx_list), axes)
     if isinstance(op, AdvancedSubtensor):
@@ -324,10 +324,12 @@ def _find_weights(factors, axes, above):
     leaves = [_peel_weights(*factor) for factor in factors]
     extra = [axis for axis in axes if isinstance(axis, Taken)]
     rows = [set(_unfold(leaf.axes)) for leaf in leaves]
+    units = [_read_activation(*_peel(*factor)) is not None for factor in factors]
     tests = (
         [above in found for found in rows] if above else [False, False],
         [any(isinstance(axis, Rows) for axis in leaf.axes) and _is_random(leaf.value) for leaf in leaves],
         [rows[0] < rows[1], rows[1] < rows[0]],
+        units[::-1],
         [any(axis in extra for axis in leaf.axes) for leaf in leaves],
         [_is_random(leaf.value) for leaf in leaves],
     )
@@ -403,7 +405,7 @@ def _read_network(name, var, axes):
         above = below
     if len(set(activations)) > 1:
         raise ValueError(f"{name}: layers of tanh and of ReLU; wanted: one activation in all hidden layers")
-    while _op(var, DimShuffle):
+    while _op(var, DimShuffle) or (_op(var, Reshape) and any(isinstance(axis, Axis) and axis.parts for axis in axes)):
         var, axes = _step(var, axes)
     return Network(Leaf(var, axes), layers, activations[0] if activations else "tanh")
 
@@ -500,8 +502,8 @@ def _arrange(leaf, order, lengths):
     axes = [axis.axis if isinstance(axis, Rows) else axis for axis in leaf.axes if not isinstance(axis, Taken)]
     if len(set(axes)) < len(axes) or not set(axes) <= set(order):
         raise ValueError(
-            f"{_describe(leaf.value)} has an axis too many; wanted: points (group, obs, feature), weights (group, n_in, "
-            "n_out), biases (group, n_out), or all without group; for points in rows weights[group] and biases[group]"
+            f"{_describe(leaf.value)} has an axis too many; wanted: points (group, obs, feature), weights (group, "
+            "n_in, n_out), biases (group, n_out), or all without group; for points in rows w[group] and b[group]"
         )
     taken = tuple(axis.index if isinstance(axis, Taken) else slice(None) for axis in leaf.axes)
     value = leaf.value[taken] if len(axes) < len(leaf.axes) else leaf.value
@@ -630,13 +632,13 @@ def fuse(model, *, strict=True, check=True):
         if not found:
             raise ValueError("the model has no observed variable; wanted: pm.Bernoulli('y', ..., observed=y)")
         fast = _exchange(model, {rv: loglik for rv, (loglik, _) in found.items()})
+        for rv, (loglik, parameters) in found.items() if check else ():
+            _compare(rv, model.rvs_to_values[rv], loglik, parameters)
     except ValueError as error:
         if strict:
             raise
         warnings.warn(str(error), UserWarning, stacklevel=2)
         return model
-    for rv, (loglik, parameters) in found.items() if check else ():
-        _compare(rv, model.rvs_to_values[rv], loglik, parameters)
     return fast
 
 
@@ -686,7 +688,8 @@ def _exchange(model, logliks):
         graph.remove_output(graph.outputs.index(copies[rv]))
         graph.add_output(model_potential(loglik, rv.name), import_missing=True)
     fast = model_from_fgraph(graph, mutate_fgraph=True)
-    fast.free_RVs.sort(key=lambda rv: list(model.named_vars).index(rv.name))
+    for variables in (fast.free_RVs, fast.potentials):
+        variables.sort(key=lambda variable: list(model.named_vars).index(variable.name))
     for rv, start in starts.items():
         if start is not None:
             fast.set_initval(fast[rv.name], start)
