@@ -1,17 +1,21 @@
 """A network typed in plain PyMC, in any of the ways that people type one, gets the fused likelihood, or is refused."""
 
 import warnings
+from itertools import pairwise
 
+import jax
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
+from bnn import fuse as fuse_module
 from bnn import models
-from bnn.fuse import StackRows, fuse
+from bnn.fuse import OUTSIDE, StackRows, fuse
 from bnn.fused import NetworkLogLik
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pytensor.graph.traversal import ancestors
+from pytensor.tensor.random.basic import BernoulliRV
 
 G, N, F, H, K = 3, 5, 2, 4, 6  # groups, points, features, units of the first and the second layer
 tanh, sigmoid = pm.math.tanh, pm.math.sigmoid
@@ -398,6 +402,11 @@ def columns_of_networks():
     observe((tanh(XG @ normal("w1", G, F, H)) * normal("w2", G, N, H)).sum(-1), YG)
 
 
+def random_groups():
+    g = pm.Categorical("g", p=np.ones(G) / G, shape=len(group))
+    observe(tanh(pt.einsum("of,ofh->oh", XR, normal("w1", G, F, H)[g])) @ normal("w2", H), YR)
+
+
 def picked():
     logit = (tanh(XR @ normal("w1", G, F, H)) @ normal("w2", G, H, 1))[..., 0]
     observe(logit[group, np.arange(len(group))], YR)
@@ -432,6 +441,7 @@ REFUSED = {
     "indexed before": (not_centred_by_row, r"indexed last, w\[group\], not mu \+ sd \* z\[group\]"),
     "several indices": (several_indices, "indexed by different groups; wanted: one index"),
     "weights of each point": (columns_of_networks, "each point has weights of its own"),
+    "random groups": (random_groups, "the groups or the mask of the points are random; wanted: pm.Data"),
     "picked": (picked, "AdvancedSubtensor of .*" + PRODUCT),
     "missing": (missing, "y has missing values; wanted: observed without masked"),
     "minibatch": (minibatch, "y is observed on a pm.Minibatch, other points at each evaluation; wanted: all points"),
@@ -445,8 +455,10 @@ REFUSED = {
     "three axes": (three_axes, r"y has 3 axes; wanted: \(group, obs\) or \(obs,\)"),
     "two axes of weights": (two_axes_of_weights, "y has 3 axes; wanted"),
     "a single label": (lambda: observe(normal("b"), 1), "y has 0 axes"),
-    "one chance for all": (lambda: pm.Bernoulli("y", normal("b"), observed=Y1), "its probability is b; wanted: logit_p="),
-    "labels": (lambda: observe(network(), 2 * Y1), "y holds labels other than 0 and 1"),
+    "one chance for all": (
+        lambda: pm.Bernoulli("y", normal("b"), observed=Y1),
+        "its probability is b; wanted: logit_p=",
+    ),
 }
 
 
@@ -465,3 +477,201 @@ def test_what_is_not_recognised_is_refused_by_name(name):
 def test_what_is_no_model_is_refused(strict):
     with pytest.raises(TypeError, match=r"model is a list; wanted: a pm\.Model"):
         fuse([], strict=strict)
+
+
+def test_labels_other_than_0_and_1_are_refused():
+    model = make(lambda: observe(network(), 2 * Y1))
+    with pytest.raises(ValueError, match="y holds labels other than 0 and 1; wanted: 0 and 1"):
+        fuse(model)
+
+
+def test_a_likelihood_that_differs_is_an_error_with_its_difference(monkeypatch):
+    def tilted(*args, **kwargs):
+        return 1.001 * fuse_module.network_loglik(*args, **kwargs)
+
+    outcome = fuse_module.Outcome(fuse_module.OUTCOMES[BernoulliRV].read, tilted)
+    monkeypatch.setitem(fuse_module.OUTCOMES, BernoulliRV, outcome)
+    model = make(FUSES["@"])
+    with pytest.raises(RuntimeError, match=r"log likelihood of y and the fused one differ in their value, by 1\.0e-03"):
+        fuse(model)
+    assert count_kernels(fuse(model, check=False).potentials[0])
+
+
+@pytest.mark.parametrize("name", ["some biases", "group biases", "rows, biases", "padded, p[mask]", "relu switch"])
+def test_a_fused_model_is_compared_when_it_is_made(name):
+    assert count_kernels(fuse(make(FUSES[name])).potentials[0])
+
+
+# --- what stays
+
+
+def make_rows():
+    """Groups in rows, with names for everything."""
+    coords = {
+        "group": list("abc"),
+        "feature": ["left", "right"],
+        "hidden": range(H),
+        "row": np.arange(len(group)) + 100,
+    }
+    with pm.Model(coords=coords) as model:
+        X, y = pm.Data("X", XR, dims=("row", "feature")), pm.Data("labels", YR, dims="row")
+        g = pm.Data("g", group, dims="row")
+        w1 = pm.Normal("w1", dims=("group", "feature", "hidden"))
+        w2 = pm.Normal("w2", dims="hidden")
+        h = pm.Deterministic("h", tanh(pt.einsum("of,ofh->oh", X, w1[g])), dims=("row", "hidden"))
+        p = pm.Deterministic("p", sigmoid(h @ w2), dims="row")
+        pm.Potential("extra", -(w2**2).sum())
+        pm.Bernoulli("y", p, observed=y, dims="row")
+    return model
+
+
+def test_names_dims_coords_and_data_stay_and_the_original_is_not_changed():
+    model = make_rows()
+    before = list(model.named_vars), list(model.observed_RVs), list(model.potentials), str(model)
+    fast = fuse(model, check=False)
+    assert (list(model.named_vars), list(model.observed_RVs), list(model.potentials), str(model)) == before
+    assert set(fast.named_vars) == set(model.named_vars)
+    assert fast.coords == model.coords
+    assert {k: tuple(v) for k, v in fast.named_vars_to_dims.items()} == {
+        k: tuple(v) for k, v in model.named_vars_to_dims.items() if k != "y"
+    }
+    assert [v.name for v in fast.deterministics] == ["h", "p"]
+    assert sorted(v.name for v in fast.data_vars) == ["X", "g", "labels"]
+    assert not set(fast.named_vars.values()) & set(model.named_vars.values())
+
+
+def test_deterministics_are_those_of_the_model():
+    model = make_rows()
+    fast = fuse(model, check=False)
+    point = {name: rng.normal(size=v.shape) for name, v in model.initial_point().items()}
+    found, expected = (
+        m.compile_fn([m["h"], m["p"]], inputs=m.free_RVs, mode="FAST_COMPILE")(point) for m in (fast, model)
+    )
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b)
+    assert not any(count_kernels(variable) for variable in fast.deterministics)
+
+
+@pytest.mark.parametrize("mode", ["FAST_COMPILE", "NUMBA"])
+def test_data_can_be_exchanged(mode):
+    model = make_rows()
+    fast = fuse(model, check=False)
+    functions = [m.compile_logp(mode=mode) for m in (fast, model)]
+    point = {name: rng.normal(size=v.shape) for name, v in model.initial_point().items()}
+    first = functions[0](point)
+    n = 9
+    new = {"X": rng.normal(size=(n, F)), "labels": rng.integers(0, 2, n), "g": rng.integers(0, 2, n)}
+    pm.set_data(new, model=fast, coords={"row": range(n)})
+    assert functions[1](point) == pytest.approx(first)  # the data are its own
+    pm.set_data(new, model=model, coords={"row": range(n)})
+    assert functions[0](point) == pytest.approx(functions[1](point), rel=1e-9)
+    assert functions[0](point) != pytest.approx(first)
+
+
+def test_the_models_of_the_book_fuse():
+    model, written = (models.flat_bnn(X1, Y1, n_hidden=(3, 4), likelihood=kind) for kind in models.LIKELIHOODS)
+    compare(written, fuse(model, check=False))
+
+
+def test_a_fused_model_can_be_sampled():
+    model = make_rows()
+    with fuse(model, check=False):
+        idata = pm.sample(
+            draws=5,
+            tune=5,
+            chains=1,
+            cores=1,
+            nuts_sampler="pymc",
+            progressbar=False,
+            random_seed=0,
+            compute_convergence_checks=False,
+        )
+        fit = pm.fit(5, progressbar=False, random_seed=0)
+    assert idata.posterior["p"].dims == ("chain", "draw", "row")
+    pm.compute_log_likelihood(idata, model=model, progressbar=False)
+    assert idata.log_likelihood["y"].shape == (1, 5, len(group))
+    assert np.isfinite(fit.hist).all()
+
+
+def test_nutpie_compiles_it_and_exchanges_data():
+    nutpie = pytest.importorskip("nutpie")
+    compiled = nutpie.compile_pymc_model(fuse(make_rows(), check=False))
+    compiled = compiled.with_data(X=XR[:5], labels=YR[:5], g=group[:5])
+    draws = nutpie.sample(compiled, draws=5, tune=5, chains=1, seed=0, progress_bar=False)
+    assert draws.posterior["p"].sizes["row"] == 5
+
+
+@pytest.mark.parametrize("name", ["group biases", "rows, @", "padded, logit[mask]", "dims and data"])
+def test_jax_takes_it(name):
+    from pymc.sampling.jax import get_jaxified_logp
+
+    model = make_rows() if name == "dims and data" else make(FUSES[name])
+    fast = fuse(model, check=False)
+    point = {k: rng.normal(size=v.shape) for k, v in model.initial_point().items()}
+    with jax.enable_x64(True):
+        found = get_jaxified_logp(fast)([point[v.name] for v in fast.value_vars])
+    assert float(found) == pytest.approx(float(model.compile_logp(mode="FAST_COMPILE")(point)), rel=1e-9)
+
+
+# --- rows
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.integers(-4, 3), max_size=20), st.data())
+def test_rows_are_stacked_by_group(groups, data):
+    outside = data.draw(st.lists(st.booleans(), min_size=len(groups), max_size=len(groups)))
+    index = np.where(outside, OUTSIDE, np.array(groups, dtype="int64"))
+    X, kept = np.arange(2.0 * len(groups)).reshape(-1, 2), ~np.array(outside, dtype=bool)
+    y = np.arange(kept.sum())
+    points, labels, n_obs = stack(X, y, index, 4)
+    assert points.shape[1] == max(n_obs)
+    for g in range(4):
+        mine = (index == g) | (index == g - 4)
+        np.testing.assert_array_equal(points[g, : n_obs[g]], X[mine])
+        np.testing.assert_array_equal(labels[g, : n_obs[g]], y[mine[kept]])
+        assert not points[g, n_obs[g] :].any()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((XR, YR, group + 1, G), "a row has a group that has no weights; wanted: 0 to the number of groups - 1"),
+        ((XR, YR[:3], group, G), "y has another length than X; wanted: one label for each row that counts"),
+        ((XR, YR, group[:3], G), "the index of groups has another length than X; wanted: one group for each row"),
+    ],
+)
+def test_rows_that_do_not_fit_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        stack(*arguments)
+
+
+def stack(X, y, index, n_groups):
+    outputs = [[None], [None], [None]]
+    StackRows().perform(None, [X, y, index, np.array(n_groups)], outputs)
+    return [value for (value,) in outputs]
+
+
+# --- any shape
+
+
+@settings(max_examples=8, deadline=None)
+@given(
+    st.lists(st.integers(1, 4), min_size=2, max_size=4),
+    st.integers(1, 3),
+    st.integers(1, 4),
+    st.booleans(),
+    st.booleans(),
+)
+def test_any_shape_fuses(sizes, n_groups, n_obs, has_bias, is_relu):
+    rng = np.random.default_rng(0)
+    with pm.Model() as model:
+        h = pm.Data("X", rng.normal(size=(n_groups, n_obs, sizes[0])))
+        for k, (n_in, n_out) in enumerate(pairwise([*sizes, 1])):
+            h = h @ normal(f"w{k}", n_groups, n_in, n_out)
+            h = h + normal(f"b{k}", n_groups, n_out)[:, None] if has_bias else h
+            if k < len(sizes) - 1:
+                h = pt.maximum(h, 0) if is_relu else tanh(h)
+        observe(h[..., 0], rng.integers(0, 2, (n_groups, n_obs)))
+    fast = fuse(model, check=False)
+    assert count_kernels(fast.potentials[0]) > 0
+    compare(model, fast)

@@ -485,7 +485,8 @@ def _stack_rows(X, y, group, number):
     kept = 0
     for row, g in enumerate(group):
         if g != OUTSIDE:
-            points[g, n_obs[g]] = X[row]
+            for f in range(X.shape[1]):
+                points[g, n_obs[g], f] = X[row, f]
             labels[g, n_obs[g]] = y[kept]
             n_obs[g] += 1
             kept += 1
@@ -495,6 +496,26 @@ def _stack_rows(X, y, group, number):
 @register_funcify_and_cache_key(StackRows)
 def _dispatch_numba(op, node, **kwargs):
     return numba_njit(_stack_rows), hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+
+
+def _register_jax():
+    """The same Op for NumPyro and BlackJAX, where JAX is installed and the points are data, which PyMC freezes there."""
+    try:
+        import jax
+    except ImportError:
+        return
+    from pytensor.link.jax.dispatch import jax_funcify
+
+    @jax_funcify.register(StackRows)
+    def _dispatch_jax(op, node, **kwargs):
+        def stack_rows(*inputs):
+            with jax.ensure_compile_time_eval():
+                return tuple(jax.numpy.asarray(value) for value in _stack_rows(*map(np.asarray, inputs)))
+
+        return stack_rows
+
+
+_register_jax()
 
 
 def _arrange(leaf, order, lengths):
@@ -534,6 +555,9 @@ def _build(name, network, labels, loglik):
         )
     if len(rows) > 2:
         raise ValueError(f"{name} has {len(rows)} axes; wanted: (group, obs) or (obs,)")
+    known = [axis.index for axis in indices] + [axis.mask for axis in labels.axes if axis.mask is not None]
+    if any(map(_is_random, known)):
+        raise ValueError(f"{name}: the groups or the mask of the points are random; wanted: pm.Data or an array")
     X, y, n_obs, group = _arrange_points(network, labels, rows, own, indices, lengths)
     axis, has_bias = [group] * (group is not None), any(layer.biases for layer in network.layers)
     weights, biases = [], []
@@ -688,7 +712,7 @@ def _exchange(model, logliks):
         graph.remove_output(graph.outputs.index(copies[rv]))
         graph.add_output(model_potential(loglik, rv.name), import_missing=True)
     fast = model_from_fgraph(graph, mutate_fgraph=True)
-    for variables in (fast.free_RVs, fast.potentials):
+    for variables in (fast.free_RVs, fast.deterministics, fast.potentials, fast.data_vars):
         variables.sort(key=lambda variable: list(model.named_vars).index(variable.name))
     for rv, start in starts.items():
         if start is not None:
