@@ -596,9 +596,10 @@ def test_a_fused_model_can_be_sampled():
 def test_nutpie_compiles_it_and_exchanges_data():
     nutpie = pytest.importorskip("nutpie")
     compiled = nutpie.compile_pymc_model(fuse(make_rows(), check=False))
-    compiled = compiled.with_data(X=XR[:5], labels=YR[:5], g=group[:5])
+    compiled = compiled.with_data(X=-XR, labels=1 - YR, g=group[::-1].copy())
     draws = nutpie.sample(compiled, draws=5, tune=5, chains=1, seed=0, progress_bar=False)
-    assert draws.posterior["p"].sizes["row"] == 5
+    h, w1 = draws.posterior["h"].values[0, -1], draws.posterior["w1"].values[0, -1]
+    np.testing.assert_allclose(h, np.tanh(np.einsum("of,ofh->oh", -XR, w1[group[::-1]])), rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["group biases", "rows, @", "padded, logit[mask]", "dims and data"])

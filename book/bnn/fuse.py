@@ -110,6 +110,10 @@ def _unfold(axes):
             yield from _unfold(axis.parts) if axis.parts else (axis,)
 
 
+def _list_rows(leaves):
+    return [axis for leaf in leaves for axis in leaf.axes if isinstance(axis, Rows)]
+
+
 def _same(a, b):
     return a is b or (a is not None and b is not None and equal_computations([a], [b]))
 
@@ -261,9 +265,9 @@ def _peel_weights(var, axes):
 
 
 def _list_operands(var, axes):
-    """What an elementwise expression is made of; an operand has no part in an axis along which it is broadcast."""
+    """What an expression is made of; an operand has no part in an axis along which it is broadcast."""
     for source in var.owner.inputs:
-        flags = zip(axes, source.type.broadcastable, var.type.broadcastable, strict=True)
+        flags = zip(axes, source.type.broadcastable, var.type.broadcastable, strict=False)
         yield source, [Taken() if narrow and not wide else axis for axis, narrow, wide in flags]
 
 
@@ -276,21 +280,16 @@ def _read_sum(name, var, axes):
     if not _op(var, ps.Add):
         return var, axes, []
     terms = list(_list_operands(var, axes))
-    peeled = [_peel(*term) for term in terms]
-    every = {axis for _, found in peeled for axis in _unfold(found)}
     leaves = [_peel_weights(*term) for term in terms]
-    full = [
-        k
-        for k, (_, found) in enumerate(peeled)
-        if set(_unfold(found)) == every and not any(isinstance(axis, Rows) for axis in leaves[k].axes)
-    ]
+    every = {axis for leaf in leaves for axis in _unfold(leaf.axes)}
+    full = [k for k, leaf in enumerate(leaves) if set(_unfold(leaf.axes)) == every and not _list_rows([leaf])]
     if len(full) != 1:
-        both = " and ".join(_describe(peeled[k][0]) for k in full) or _describe(var)
+        both = " and ".join(_describe(terms[k][0]) for k in full) or _describe(var)
         raise ValueError(
             f"{name}: a sum of {both}, each with a value for every point; wanted: one product of points and weights, "
             "and biases, such as X @ w + b, or b[group] for rows"
         )
-    var, axes, biases = _read_sum(name, *peeled[full[0]])
+    var, axes, biases = _read_sum(name, *terms[full[0]])
     return var, axes, biases + [leaf for k, leaf in enumerate(leaves) if k != full[0]]
 
 
@@ -298,12 +297,8 @@ def _read_product(var, axes):
     """The factors of a sum of products with their axes, and the axis summed over; None where there is none."""
     op, below = var.owner.op if var.owner else None, Axis()
     if isinstance(op, Dot) or (isinstance(op, Blockwise) and isinstance(op.core_op, Dot)):
-        *_, row, column = axes
-        found = list(_list_batch(var, axes))
-        return [
-            (var.owner.inputs[0], [*found[0], row, below]),
-            (var.owner.inputs[1], [*found[1], below, column]),
-        ], below
+        (a, left), (b, right) = _list_operands(var, axes[:-2])
+        return [(a, [*left, axes[-2], below]), (b, [*right, below, axes[-1]])], below
     if isinstance(op, Sum):
         product, summed = var.owner.inputs[0], op.axis if op.axis is not None else range(var.owner.inputs[0].ndim)
         if len(summed) == 1 and _op(product, ps.Mul) and len(product.owner.inputs) == 2:
@@ -313,27 +308,22 @@ def _read_product(var, axes):
     return None
 
 
-def _list_batch(var, axes):
-    for source in var.owner.inputs:
-        flags = zip(axes[:-2], source.type.broadcastable[:-2], var.type.broadcastable[:-2], strict=True)
-        yield [Taken() if narrow and not wide else axis for axis, narrow, wide in flags]
-
-
 def _find_weights(factors, axes, above):
     """Which of the two factors is the weights, 0 or 1; None where it cannot be told."""
-    leaves = [_peel_weights(*factor) for factor in factors]
-    extra = [axis for axis in axes if isinstance(axis, Taken)]
-    rows = [set(_unfold(leaf.axes)) for leaf in leaves]
-    units = [_read_activation(*_peel(*factor)) is not None for factor in factors]
-    tests = (
-        [above in found for found in rows] if above else [False, False],
-        [any(isinstance(axis, Rows) for axis in leaf.axes) and _is_random(leaf.value) for leaf in leaves],
-        [rows[0] < rows[1], rows[1] < rows[0]],
-        units[::-1],
-        [any(axis in extra for axis in leaf.axes) for leaf in leaves],
-        [_is_random(leaf.value) for leaf in leaves],
-    )
+    tests = _list_signs(factors, [axis for axis in axes if isinstance(axis, Taken)], above)
     return next((test.index(True) for test in tests if sum(test) == 1), None)
+
+
+def _list_signs(factors, taken, above):
+    """What tells weights from units, from the surest sign to the weakest: for both factors whether it is there."""
+    leaves = [_peel_weights(*factor) for factor in factors]
+    rows = [set(_unfold(leaf.axes)) for leaf in leaves]
+    yield [above in found for found in rows]
+    yield [bool(_list_rows([leaf])) and _is_random(leaf.value) for leaf in leaves]
+    yield [rows[0] < rows[1], rows[1] < rows[0]]
+    yield [_read_activation(*_peel(*factor)) is not None for factor in reversed(factors)]
+    yield [any(axis in taken for axis in leaf.axes) for leaf in leaves]
+    yield [_is_random(leaf.value) for leaf in leaves]
 
 
 def _read_activation(var, axes):
@@ -413,18 +403,12 @@ def _read_network(name, var, axes):
 def _read_sigmoid(name, parameters, axes):
     """The logit, and its axes, of a Bernoulli variable's probability."""
     p, axes = _peel(parameters[0], axes)
-    if _op(p, ps.Sigmoid):
-        return _list_operand(p, axes, p.owner.inputs[0])
-    z = _peel_logistic(p)
+    z = p.owner.inputs[0] if _op(p, ps.Sigmoid) else _peel_logistic(p)
     if z is None:
         raise ValueError(
             f"{name}: its probability is {_describe(p)}; wanted: logit_p=..., or p=pm.math.sigmoid(...), of a network"
         )
     return z, axes
-
-
-def _list_operand(var, axes, wanted):
-    return next(operand for operand in _list_operands(var, axes) if operand[0] is wanted)
 
 
 def _peel_logistic(p):
@@ -499,7 +483,7 @@ def _dispatch_numba(op, node, **kwargs):
 
 
 def _register_jax():
-    """The same Op for NumPyro and BlackJAX, where JAX is installed and the points are data, which PyMC freezes there."""
+    """The same Op for NumPyro and BlackJAX, where JAX is installed; PyMC hands it data as constants."""
     try:
         import jax
     except ImportError:
@@ -540,7 +524,7 @@ def _build(name, network, labels, loglik):
     """The fused log likelihood of what was read; ValueError where points and weights have other axes than it knows."""
     leaves = [leaf for layer in network.layers for leaf in (layer.weights, *layer.biases)]
     rows = list(_unfold(labels.axes))
-    indices = [axis for leaf in leaves for axis in leaf.axes if isinstance(axis, Rows)]
+    indices = _list_rows(leaves)
     own = [axis for axis in rows if any(axis in leaf.axes for leaf in leaves)]
     lengths = {}
     for leaf in (*leaves, network.points):
@@ -553,6 +537,8 @@ def _build(name, network, labels, loglik):
             f"{name}: each point has weights of its own; wanted: weights (group, n_in, n_out) and points (group, obs, "
             "feature), or for points in rows weights indexed last, w[group], not mu + sd * z[group]"
         )
+    if any(part.parts for axis in labels.axes for part in axis.parts):
+        raise ValueError(f"{name}: axes are merged, and then masked or merged again; wanted: logit[mask]")
     if len(rows) > 2:
         raise ValueError(f"{name} has {len(rows)} axes; wanted: (group, obs) or (obs,)")
     known = [axis.index for axis in indices] + [axis.mask for axis in labels.axes if axis.mask is not None]
@@ -619,7 +605,8 @@ def fuse(model, *, strict=True, check=True):
         - one for each group and points in rows: X (obs, feature), y (obs,), the group of each row in `g` (obs,), and
           weights ``w[g]``, biases ``b[g]``, indexed last. Rows may stand in any order.
     strict : bool; False gives the model itself back, with a UserWarning, where it cannot be fused
-    check : bool; compare log density and gradient of both models at two random points
+    check : bool; compare the likelihood that was typed and the fused one, and their gradients, at two random points of
+        the weights and biases. It takes about a second, and some more the first time on a machine, for the kernel
 
     Returns
     -------
@@ -643,9 +630,10 @@ def fuse(model, *, strict=True, check=True):
         When `model` is no PyMC model.
     ValueError
         When there is no observed variable, or one whose graph is not understood: it names the expression, and the
-        nearest one that is. Minibatches are refused, as each evaluation has other points, and so are missing labels.
+        nearest one that is. Minibatches are refused, as each evaluation has other points, and so are missing labels
+        and labels other than 0 and 1.
     RuntimeError
-        When the two models differ where they are compared.
+        When the two likelihoods differ where they are compared: in what, and by how much.
 
     Source: the likelihood is that of `bnn.fused.network_loglik`; reading the graph is this book's.
     """
