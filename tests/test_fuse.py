@@ -4,6 +4,7 @@ import warnings
 from itertools import pairwise
 
 import jax
+import lots
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
@@ -249,7 +250,7 @@ def evaluate(model, point):
     return model.compile_fn([model.logp(), gradient], inputs=model.value_vars, mode="FAST_COMPILE")(point)
 
 
-@pytest.mark.parametrize("name", FUSES)
+@pytest.mark.parametrize("name", lots.draw(FUSES, 12, always=["@", "group biases", "rows, @", "padded, logit[mask]"]))
 def test_a_network_is_recognised_however_it_is_typed(name):
     model = make(FUSES[name])
     fast = fuse(model, check=False)
@@ -552,7 +553,7 @@ def test_deterministics_are_those_of_the_model():
     assert not any(count_kernels(variable) for variable in fast.deterministics)
 
 
-@pytest.mark.parametrize("mode", ["FAST_COMPILE", "NUMBA"])
+@pytest.mark.parametrize("mode", ["FAST_COMPILE", pytest.param("NUMBA", marks=pytest.mark.slow)])
 def test_data_can_be_exchanged(mode):
     model = make_rows()
     fast = fuse(model, check=False)
@@ -602,7 +603,7 @@ def test_nutpie_compiles_it_and_exchanges_data():
     np.testing.assert_allclose(h, np.tanh(np.einsum("of,ofh->oh", -XR, w1[group[::-1]])), rtol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["group biases", "rows, @", "padded, logit[mask]", "dims and data"])
+@pytest.mark.parametrize("name", lots.draw(["group biases", "rows, @", "padded, logit[mask]", "dims and data"], 1))
 def test_jax_takes_it(name):
     from pymc.sampling.jax import get_jaxified_logp
 
@@ -655,6 +656,7 @@ def stack(X, y, index, n_groups):
 # --- any shape
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(
     st.lists(st.integers(1, 4), min_size=2, max_size=4),
