@@ -1,7 +1,8 @@
-"""A network typed in plain PyMC gets the fused likelihood. `bnn.typed` reads its graph.
+"""A network typed in plain PyMC gets the fused likelihood, whichever way it is typed.
 
-What was read has names for its axes, which say in what order `bnn.fused.network_loglik` wants them. Rows of points are
-brought into groups at each gradient, so that data may be exchanged.
+`bnn.typed` reads the model's graph and names its axes; here points, labels and weights are brought into the order that
+`bnn.fused.network_loglik` wants, and the likelihood is exchanged. Points in rows are sorted into groups at each
+gradient, so that data may be exchanged.
 """
 
 import hashlib
@@ -234,9 +235,11 @@ def fuse(model, *, strict=True, check=True):
           ``pm.Bernoulli("y", logit_p=logit[mask], observed=y[mask])``, or ``p=pm.math.sigmoid(logit)[mask]``; or
         - one for each group and points in rows: X (obs, feature), y (obs,), the group of each row in `g` (obs,), and
           weights ``w[g]``, biases ``b[g]``, indexed last. Rows may stand in any order.
-    strict : bool; False gives the model itself back, with a UserWarning, where it cannot be fused
-    check : bool; compare the likelihood that was typed and the fused one, and their gradients, at two random points of
-        the weights and biases. It takes about a second, and some more the first time on a machine, for the kernel
+    strict : bool
+        Whether a model that cannot be fused is an error. False gives it back as it is, with a UserWarning.
+    check : bool
+        Whether to compare the likelihood that was typed and the fused one, and their gradients, at two random points of
+        the weights and biases. It takes about a second, and some more the first time on a machine, for the kernel.
 
     Returns
     -------
