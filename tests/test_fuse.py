@@ -81,6 +81,11 @@ def some_biases():
     observe(tanh(tanh(X1 @ w1 + b1) @ w2) @ w3)
 
 
+def two_biases():
+    w1, w2, w3, b1, _, b3 = biased()
+    observe(b3 + (tanh(tanh(X1 @ w1 + b1 + normal("c1", H)) @ w2) @ w3 + normal("c3")))
+
+
 def group_biases():
     w1, w2, w3, b1, b2, b3 = biased(G)
     h = tanh(tanh(XG @ w1 + b1[:, None, :]) @ w2 + b2[:, None])
@@ -171,6 +176,7 @@ FUSES = {
     "points and units of one": lambda: observe(tanh(X1[:1] @ normal("w1", F, 1)) @ normal("w2", 1), Y1[:1]),
     "all biases": all_biases,
     "some biases": some_biases,
+    "two biases": two_biases,
     "relu maximum": relu(lambda z: pt.maximum(z, 0)),
     "relu maximum, number first": relu(lambda z: pm.math.maximum(0.0, z)),
     "relu switch": relu(lambda z: pt.switch(z > 0, z, 0)),
@@ -250,7 +256,9 @@ def evaluate(model, point):
     return model.compile_fn([model.logp(), gradient], inputs=model.value_vars, mode="FAST_COMPILE")(point)
 
 
-@pytest.mark.parametrize("name", lots.draw(FUSES, 12, always=["@", "group biases", "rows, @", "padded, logit[mask]"]))
+@pytest.mark.parametrize(
+    "name", lots.draw(FUSES, 12, always=["@", "two biases", "group biases", "rows, @", "padded, logit[mask]"])
+)
 def test_a_network_is_recognised_however_it_is_typed(name):
     model = make(FUSES[name])
     fast = fuse(model, check=False)
@@ -419,6 +427,8 @@ REFUSED = {
     "softplus layer": (hidden(pt.softplus), LAYER),
     "leaky relu": (hidden(lambda z: pt.switch(z > 0, z, 0.1 * z)), LAYER),
     "relu of a threshold": (hidden(lambda z: pt.maximum(z, 1)), LAYER),
+    "relu of the negative": (hidden(lambda z: z * (z < 0)), LAYER),
+    "switch on the negative": (hidden(lambda z: pt.switch(z <= 0, z, 0)), LAYER),
     "scaled tanh": (hidden(lambda z: 1.7 * tanh(z)), LAYER),
     "no activation": (hidden(lambda z: z), LAYER),
     "normalised layer": (hidden(lambda z: tanh(z) / tanh(z).sum(-1, keepdims=True)), LAYER),
