@@ -496,6 +496,13 @@ def test_labels_other_than_0_and_1_are_refused():
         fuse(model)
 
 
+def test_points_that_cannot_be_compared_are_refused():
+    with pm.Model() as model:
+        observe(np.full((N, F), 1e300) @ normal("w", F))
+    with pytest.raises(ValueError, match="not finite at any weights; wanted: finite points"):
+        fuse(model)
+
+
 def test_a_likelihood_that_differs_is_an_error_with_its_difference(monkeypatch):
     def tilted(*args, **kwargs):
         return 1.001 * fuse_module.network_loglik(*args, **kwargs)

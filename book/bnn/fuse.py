@@ -350,7 +350,7 @@ def _compare(rv, value, loglik, parameters, n_points=2, seed=0):
     ]
     shapes, scale = [get_lengths(parameter) for parameter in parameters], 1.0
     tolerance = 1e-6 if all(parameter.dtype == "float64" for parameter in parameters) else 1e-3
-    while n_points and scale > 1e-9:
+    while n_points:
         values = [
             (scale * rng.normal(size=shape) / np.sqrt(max(1, *shape, 1))).astype(parameter.dtype)
             for parameter, shape in zip(parameters, shapes, strict=True)
@@ -358,6 +358,8 @@ def _compare(rv, value, loglik, parameters, n_points=2, seed=0):
         expected, found = (function(*values) for function in functions)
         if not all(np.isfinite(a).all() for a in expected):
             scale /= 10  # log(1 - p) where p is rounded to 1
+            if scale < 1e-9:
+                raise ValueError(f"{rv.name}: its log likelihood is not finite at any weights; wanted: finite points")
             continue
         n_points -= 1
         for what, a, b in zip(("value", *map(describe, parameters)), expected, found, strict=True):
