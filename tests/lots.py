@@ -1,28 +1,10 @@
 """Which of many cases that are alike `make test` runs: some by lot, others at each commit; `make test-all` runs all."""
 
 import hashlib
-import subprocess
-from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-ROOT = Path(__file__).resolve().parents[1]
-
-
-@cache
-def find_commit():
-    """The commit that is checked out; without git, a digest of the tests and the notebooks (str)."""
-    try:
-        asked = ["git", "-C", str(ROOT), "rev-parse", "HEAD"]
-        done = subprocess.run(asked, capture_output=True, text=True, check=False)
-    except OSError:
-        done = None
-    if done is not None and done.returncode == 0:
-        return done.stdout.strip()
-    paths = sorted([*ROOT.glob("tests/*.py"), *ROOT.glob("book/*.ipynb")])
-    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
+from digests import find_head
 
 
 def shuffle(cases, commit=None):
@@ -38,7 +20,7 @@ def shuffle(cases, commit=None):
     list of str
     """
     cases = list(cases)
-    seed = hashlib.sha256("\n".join([commit or find_commit(), *cases]).encode()).digest()
+    seed = hashlib.sha256("\n".join([commit or find_head(), *cases]).encode()).digest()
     return np.random.default_rng(int.from_bytes(seed[:8], "little")).permutation(cases).tolist()
 
 

@@ -11,6 +11,7 @@ import chapters
 import lots
 import nbformat
 from bnn import report
+from digests import find_head
 
 SECONDS = 120  # CPU-seconds for chapters drawn by lot, as `make studies STUDY=run_cost` measured them
 
@@ -48,7 +49,7 @@ def choose():
             found[path.stem] = (True, reason)
         else:
             same.append(path.stem)
-    drawn = draw(same, lots.find_commit(), SECONDS)
+    drawn = draw(same, find_head(), SECONDS)
     found |= dict.fromkeys(drawn, (True, "drawn by lot at this commit"))
     return found | {name: (False, "same code, packages, tables and lock") for name in same if name not in drawn}
 

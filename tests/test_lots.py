@@ -10,7 +10,7 @@ def list_quick(params):
 
 
 def test_as_many_are_quick_as_wanted_and_all_are_there(monkeypatch):
-    monkeypatch.setattr(lots, "find_commit", lambda: "a")
+    monkeypatch.setattr(lots, "find_head", lambda: "a")
     params = lots.draw(CASES, 3, always=["case 7"])
     assert [param.values[0] for param in params] == CASES
     assert len(list_quick(params)) == 4
@@ -21,7 +21,7 @@ def test_as_many_are_quick_as_wanted_and_all_are_there(monkeypatch):
 def test_every_case_has_its_turn(monkeypatch):
     drawn = []
     for commit in map(str, range(60)):
-        monkeypatch.setattr(lots, "find_commit", lambda commit=commit: commit)
+        monkeypatch.setattr(lots, "find_head", lambda commit=commit: commit)
         drawn.append(list_quick(lots.draw(CASES, 3)))
         assert drawn[-1] == list_quick(lots.draw(CASES, 3))
     assert {case for cases in drawn for case in cases} == set(CASES)

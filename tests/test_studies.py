@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from bnn.report import DATA
 from chapters import machine
-from digests import read_versions
+from digests import find_head, read_versions
 from distributed import Client
 from studies import __main__ as command
 from studies import _checks, _tasks
@@ -145,7 +145,7 @@ def find_complaints(name, case):
     return different + [f"cannot be compared: {words}" for words in unknown]
 
 
-LIGHT_ROWS = draw_light(_checks.describe_head())
+LIGHT_ROWS = draw_light(find_head())
 
 
 NAMES = [f"{name}-{'-'.join(map(str, case.values()))}" for name, case in LIGHT_ROWS]
@@ -159,7 +159,7 @@ def test_a_row_computed_again_agrees(name, case):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", COMPARED)
 def test_rows_of_every_study_computed_again_agree(name):
-    seed = _checks.seed_by(_checks.describe_head(), name, "all")
+    seed = _checks.seed_by(find_head(), name, "all")
     cases = _checks.draw_cases(load(name), list_candidates(name), HEAVY, seed, at_least=1)
     assert {str(case): found for case in cases if (found := find_complaints(name, case))} == {}
 

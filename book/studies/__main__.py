@@ -23,6 +23,7 @@ from pathlib import Path
 
 from bnn.report import DATA
 from chapters import machine
+from digests import find_head
 
 import studies
 from studies import _checks, _tasks
@@ -143,7 +144,7 @@ def check(name, client=None, seconds=SECONDS):
     """
     study, table = load(name), read(name)
     cases = _checks.draw_cases(
-        study, study.CASES, seconds, _checks.seed_by(_checks.describe_head(), name), at_least=2
+        study, study.CASES, seconds, _checks.seed_by(find_head(), name), at_least=2
     )  # fmt: skip
     known = table.get("checked", {}).get("spread")
     others = [] if known else _checks.list_seeds_apart(study, table["rows"], cases, seconds)

@@ -11,7 +11,6 @@ compared, and is never passed over.
 import hashlib
 import json
 from itertools import groupby
-from pathlib import Path
 
 import numpy as np
 from digests import read_versions
@@ -246,13 +245,6 @@ def is_exact(table, here):
 def seed_by(*words):
     """A seed (int) made of texts."""
     return int(hashlib.sha256(" ".join(words).encode()).hexdigest()[:16], 16)
-
-
-def describe_head():
-    """The commit that is checked out or, without git, a digest of the sources: rows are drawn by it."""
-    book = Path(_tasks.__file__).parents[1]
-    found = _tasks.ask_git("rev-parse", "HEAD")
-    return found or hashlib.sha256(b"".join(p.read_bytes() for p in sorted(book.glob("*/*.py")))).hexdigest()
 
 
 def knows_commit(commit):
