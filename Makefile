@@ -82,7 +82,7 @@ nbval: $(INSTALLED)  ## re-run one chapter and compare (CHAPTER=flat_advi)
 studies: $(INSTALLED)  ## long computations, on Dask: check tables by some of their rows, run those that need it (STUDY=name: run one)
 	$(BIN)/python -m studies $(STUDY)
 
-bench: $(INSTALLED)  ## our engine and its peers side by side, under 45 minutes (QUICK=1: three, nothing kept; SETTINGS=1: stock PyMC's)
+bench: $(INSTALLED)  ## our engine and its peers side by side, under 45 minutes (QUICK=1: three, nothing kept; SETTINGS=1: typed, fused, by hand)
 	$(BIN)/python -m bench $(if $(QUICK),--quick) $(if $(SETTINGS),--settings)
 
 claims: $(INSTALLED)  ## gather the claims of all chapters into book/claims.json

@@ -42,7 +42,7 @@ def draw_position(seed, dtype="float64"):
 @pytest.fixture(scope="module")
 def logp_book():
     """The log density of the book's model, by PyMC, as a function of a position."""
-    model = models.hierarchical_bnn(X, Y, n_hidden=N_HIDDEN, likelihood="graph")
+    model = models.hierarchical_bnn(X, Y, n_hidden=N_HIDDEN)
     compiled = model.compile_logp(mode="FAST_COMPILE")
     return lambda position: float(
         compiled({name: position[f"log_{name[:3]}" if "log" in name else name] for name in model.initial_point()})
@@ -448,8 +448,16 @@ def test_the_table_in_the_book_is_the_record_of_a_whole_run():
 @pytest.mark.slow
 def test_stock_pymc_as_a_user_has_it_runs_without_the_book_s_settings(tmp_path, monkeypatch):
     monkeypatch.setenv("BENCH_COMPILED", str(tmp_path))
-    case = {"backend": "numba", "n_hidden": 2, "n_calls": 1}
-    (ours,), (users,) = (harness.run_group("time_stock", [case], False, s) for s in harness.SETTINGS.values())
+    case = {"form": "typed, numba", "n_hidden": 2, "n_calls": 1}
+    (ours,), (users,) = (harness.run_group("time_form", [case], False, s) for s in harness.SETTINGS.values())
     assert (ours["fastmath"], users["fastmath"]) == (False, True)
     assert set(map(str.lower, ours["blas"])) == {"sandybridge"} or platform.machine() not in ("x86_64", "AMD64")
     assert list(tmp_path.iterdir())  # compiled apart
+
+
+@pytest.mark.parametrize("form", ["fused", "by hand"])
+def test_the_forms_of_the_headline_are_one_density(form):
+    call, _ = cases.make_gradient(form, X, Y, N_HIDDEN)
+    typed, _ = cases.make_gradient("graph", X, Y, N_HIDDEN)
+    for found, expected in zip(call(), typed(), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)

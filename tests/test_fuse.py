@@ -10,7 +10,6 @@ import pymc as pm
 import pytensor.tensor as pt
 import pytest
 from bnn import fuse as fuse_module
-from bnn import models
 from bnn.fuse import OUTSIDE, StackRows, fuse
 from bnn.fused import NetworkLogLik
 from hypothesis import given, settings
@@ -586,9 +585,28 @@ def test_data_can_be_exchanged(mode):
     assert functions[0](point) != pytest.approx(first)
 
 
-def test_the_models_of_the_book_fuse():
-    model, written = (models.flat_bnn(X1, Y1, n_hidden=(3, 4), likelihood=kind) for kind in models.LIKELIHOODS)
-    compare(written, fuse(model, check=False))
+def test_single_precision_is_that_of_the_likelihood_alone():
+    model = make_rows()
+    exact, single = (fuse(model, check=False, dtype=dtype) for dtype in ("float64", "float32"))
+    point = {name: rng.normal(size=v.shape) for name, v in model.initial_point().items()}
+    expected, found = (
+        m.compile_fn([m.logp(vars=[m["y"]]), m.dlogp()], inputs=m.value_vars, mode="FAST_COMPILE")(point)
+        for m in (exact, single)
+    )
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+        assert (a != b).any()
+    assert {str(v.dtype) for v in (*found, *single.value_vars)} == {"float64"}
+
+
+@pytest.mark.slow
+def test_single_precision_is_compared_when_it_is_made():
+    assert count_kernels(fuse(make_rows(), dtype="float32").potentials[-1])
+
+
+def test_an_unknown_type_of_numbers_is_named():
+    with pytest.raises(ValueError, match="dtype='float16'; wanted: one of float64, float32, or None"):
+        fuse(make_rows(), dtype="float16")
 
 
 def test_a_fused_model_can_be_sampled():

@@ -1,11 +1,12 @@
-"""The flat network: its density against SciPy, its symmetries, its data."""
+"""The models: their densities against SciPy, their symmetries, their data; and that fusing them changes no number."""
 
 import jax
 import numpy as np
 import pymc as pm
 import pytensor
 import pytest
-from bnn import data, inference, models
+from bnn import data, models
+from bnn.fuse import fuse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax.scipy.stats import norm as jax_norm
@@ -378,66 +379,55 @@ def transform(point):
             for name, value in point.items()}  # fmt: skip
 
 
-@pytest.mark.parametrize("likelihood", models.LIKELIHOODS)
 @pytest.mark.parametrize("scales", [(1, 1, 1), (1, 2, 5)])
-def test_the_hierarchical_density_is_that_of_scipy(likelihood, scales):
+def test_the_hierarchical_density_is_that_of_scipy(scales):
     X, y = GROUPED.X_train, GROUPED.y_train
-    model = models.hierarchical_bnn(X, y, n_hidden=(3, 4), sd_scale=scales, likelihood=likelihood)
+    model = models.hierarchical_bnn(X, y, n_hidden=(3, 4), sd_scale=scales)
     point = draw_hierarchical(0)
     assert compile_logp(model)(transform(point)) == pytest.approx(
         compute_hierarchical_logp(point, X, y, scales), rel=1e-7
     )
 
 
-@pytest.mark.parametrize("likelihood", models.LIKELIHOODS)
-def test_groups_of_unequal_length_count_each_point_once(likelihood):
-    X = [GROUPED.X_train[0], GROUPED.X_train[1][:1], GROUPED.X_train[2][:5]]
-    y = [GROUPED.y_train[0], GROUPED.y_train[1][:1], GROUPED.y_train[2][:5]]
-    model = models.hierarchical_bnn(X, y, n_hidden=(3, 4), likelihood=likelihood)
+def cut_groups(*n_obs):
+    """The first so many points of each group, and their labels."""
+    return (
+        [points[:n] for points, n in zip(GROUPED.X_train, n_obs, strict=True)],
+        [labels[:n] for labels, n in zip(GROUPED.y_train, n_obs, strict=True)],
+    )
+
+
+@pytest.fixture(scope="module")
+def unequal():
+    """A model of groups of 8, 1 and 5 points."""
+    return models.hierarchical_bnn(*cut_groups(8, 1, 5), n_hidden=(3, 4))
+
+
+def test_groups_of_unequal_length_count_each_point_once(unequal):
     point = draw_hierarchical(1)
-    assert compile_logp(model)(transform(point)) == pytest.approx(compute_hierarchical_logp(point, X, y), rel=1e-9)
+    expected = compute_hierarchical_logp(point, *cut_groups(8, 1, 5))
+    assert compile_logp(unequal)(transform(point)) == pytest.approx(expected, rel=1e-9)
 
 
-def make_equal(likelihood):
-    """A model of groups of equal length, its density and a point."""
-    model = models.hierarchical_bnn(GROUPED.X_train, GROUPED.y_train, n_hidden=(3, 4), likelihood=likelihood)
-    return model, compile_logp(model), draw_hierarchical(1)
+def test_groups_of_equal_length_need_no_numbers_of_points(unequal):
+    equal = models.hierarchical_bnn(*cut_groups(5, 5, 5), n_hidden=(3, 4))
+    assert [variable.name for variable in equal.data_vars] == ["X", "labels"]
+    assert [variable.name for variable in unequal.data_vars] == ["X", "labels", "n_obs"]
 
 
-@pytest.mark.parametrize("likelihood", models.LIKELIHOODS)
-def test_the_numbers_of_points_can_be_exchanged(likelihood):
-    model, logp, point = make_equal(likelihood)
+@pytest.mark.parametrize("n_obs", [(2, 8, 3), (3, 3, 3)])
+def test_the_numbers_of_points_can_be_exchanged(n_obs):
+    model, point = models.hierarchical_bnn(*cut_groups(8, 1, 5), n_hidden=(3, 4)), draw_hierarchical(1)
     with model:
-        pm.set_data({"n_obs": [8, 1, 5]})
-    parts = [(GROUPED.X_train[g][:n], GROUPED.y_train[g][:n]) for g, n in enumerate((8, 1, 5))]
-    expected = compute_hierarchical_logp(point, *zip(*parts, strict=True))
-    assert logp(transform(point)) == pytest.approx(expected, rel=1e-9)
+        pm.set_data({"X": GROUPED.X_train, "labels": GROUPED.y_train, "n_obs": list(n_obs)})
+    expected = compute_hierarchical_logp(point, *cut_groups(*n_obs))
+    assert compile_logp(model)(transform(point)) == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize("likelihood", models.LIKELIHOODS)
-def test_longer_data_with_the_old_numbers_of_points_are_refused(likelihood):
-    model, logp, point = make_equal(likelihood)
-    with model:
-        pm.set_data({"X": np.tile(GROUPED.X_train, (1, 2, 1)), "labels": np.tile(GROUPED.y_train, (1, 2))})
-    with pytest.raises(ValueError, match="n_obs leaves the last points of every group out; wanted: the longest group"):
-        logp(transform(point))
-
-
-def test_longer_data_are_refused_before_a_compiled_model_sees_them():
-    model = make_equal("fused")[0]
-    held = {variable.name: variable.get_value() for variable in model.data_vars}
-    compiled = inference.CompiledNuts(model, "numba", held, 0.0, None)
-    with pytest.raises(ValueError, match=r"n_obs is at most 8, X has 16 along 'obs'; wanted: the longest group as"):
-        compiled.with_data(X=np.tile(held["X"], (1, 2, 1)), labels=np.tile(held["labels"], (1, 2)))
-
-
-def test_points_that_do_not_count_are_simulated_with_their_labels():
-    y = [GROUPED.y_train[0], GROUPED.y_train[1][:1], GROUPED.y_train[2]]
-    X = [GROUPED.X_train[0], GROUPED.X_train[1][:1], GROUPED.X_train[2]]
-    model = models.hierarchical_bnn(X, y, n_hidden=(3, 4), likelihood="graph")
-    drawn = pm.draw(model["y"], 20, random_seed=0, mode="FAST_COMPILE")
-    assert not drawn[:, 1, 1:].any()
-    assert set(np.unique(drawn[:, 1, 0])) == {0, 1}
+def test_labels_of_unequal_groups_are_one_row_of_the_points_that_count(unequal):
+    drawn = pm.draw(unequal["y"], 20, random_seed=0, mode="FAST_COMPILE")
+    assert drawn.shape == (20, 8 + 1 + 5)
+    assert set(np.unique(drawn)) == {0, 1}
 
 
 def compute_log_prior(model, name):
@@ -491,28 +481,27 @@ def test_one_sd_for_each_connection_has_a_layers_shape():
 # --- unpooled networks
 
 
-@pytest.mark.parametrize(("likelihood", "activation"), [("graph", "tanh"), ("fused", "tanh"), ("graph", "relu")])
-def test_the_unpooled_density_is_a_product_over_categories(likelihood, activation):
-    X, y, sds = GROUPED.X_train, GROUPED.y_train, (0.5, 1.5, 2.0)
+SDS = (0.5, 1.5, 2.0)
+
+
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+def test_the_unpooled_density_is_that_of_scipy(activation):
     activate = {"tanh": np.tanh, "relu": lambda z: np.where(z > 0, z, 0)}[activation]
-    model = models.unpooled_bnn(X, y, n_hidden=(3, 4), prior_sd=sds, activation=activation, likelihood=likelihood)
-    weights = [draw_weights(g, n_hidden=(3, 4)) for g in range(3)]
-    expected = 0.0
-    for one, points, labels in zip(weights, X, y, strict=True):
-        expected += sum(norm.logpdf(one[f"w{k}"], 0, sd).sum() for k, sd in enumerate(sds, 1))
-        expected += bernoulli.logpmf(labels, compute_probability(one, points, activate)).sum()
-    stacked = {name: np.stack([one[name] for one in weights]) for name in weights[0]}
-    assert compile_logp(model)(stacked) == pytest.approx(expected, rel=1e-9)
+    model = models.unpooled_bnn(X, Y, n_hidden=(3, 4), prior_sd=SDS, activation=activation)
+    weights = draw_weights(0, n_hidden=(3, 4))
+    expected = sum(norm.logpdf(weights[f"w{k}"], 0, sd).sum() for k, sd in enumerate(SDS, 1))
+    expected += bernoulli.logpmf(Y, compute_probability(weights, X, activate)).sum()
+    assert compile_logp(model)(weights) == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize(("name", "size", "sd"), [("b1", 3 * 3, 0.5), ("b2", 3 * 4, 1.5), ("b3", 3, 2.0)])
-def test_the_biases_of_unpooled_networks_have_the_prior_of_their_layer(name, size, sd):
-    model = models.unpooled_bnn(GROUPED.X_train, GROUPED.y_train, n_hidden=(3, 4), prior_sd=(0.5, 1.5, 2.0), bias=True)
+@pytest.mark.parametrize(("name", "size", "sd"), [("b1", 3, 0.5), ("b2", 4, 1.5), ("b3", 1, 2.0)])
+def test_the_biases_of_an_unpooled_network_have_the_prior_of_their_layer(name, size, sd):
+    model = models.unpooled_bnn(X, Y, n_hidden=(3, 4), prior_sd=SDS, bias=True)
     assert compute_log_prior(model, name) == pytest.approx(size * norm.logpdf(1, 0, sd), rel=1e-9)
 
 
-def test_the_scales_of_the_unpooled_networks_can_be_exchanged():
-    model = models.unpooled_bnn(GROUPED.X_train, GROUPED.y_train, n_hidden=(3, 4))
+def test_the_scales_of_an_unpooled_network_can_be_exchanged():
+    model = models.unpooled_bnn(X, Y, n_hidden=(3, 4))
     point = {name: np.ones_like(value) for name, value in model.initial_point().items()}
     before = compile_logp(model)(point)
     with model:
@@ -529,9 +518,8 @@ def test_the_articles_network_has_763_parameters():
 
 
 def test_the_hierarchical_graph_can_be_simulated_from():
-    model = models.hierarchical_bnn(GROUPED.X_train, GROUPED.y_train, n_hidden=(3, 4), likelihood="graph")
-    with model:
-        drawn = pm.sample_prior_predictive(20, random_seed=0)
+    with models.hierarchical_bnn(GROUPED.X_train, GROUPED.y_train, n_hidden=(3, 4)):
+        drawn = pm.sample_prior_predictive(20, random_seed=0, compile_kwargs={"mode": "FAST_COMPILE"})
     assert drawn["prior_predictive"]["y"].shape == (1, 20, 3, 8)
     assert set(np.unique(drawn["prior_predictive"]["y"])) == {0, 1}
 
@@ -571,7 +559,6 @@ def test_groups_are_filled_up_with_points_that_do_not_count():
         ({"sd_per": "unit"}, "sd_per='unit', bias=False; wanted: 'layer', or 'connection' without biases"),
         ({"sd_per": "connection", "bias": True}, "sd_per='connection', bias=True; wanted"),
         ({"activation": "sine"}, "activation='sine'; wanted: one of tanh, relu"),
-        ({"likelihood": "fast"}, "likelihood='fast'; wanted: 'graph' or 'fused'"),
     ],
 )
 def test_a_wrong_argument_of_the_hierarchical_network_is_named(changes, message):
@@ -581,19 +568,23 @@ def test_a_wrong_argument_of_the_hierarchical_network_is_named(changes, message)
 
 
 @pytest.mark.parametrize("prior_sd", [0, (1, 2), (1, 1, -1)])
-def test_a_wrong_scale_of_the_unpooled_networks_is_named(prior_sd):
+def test_a_wrong_scale_of_an_unpooled_network_is_named(prior_sd):
     with pytest.raises(ValueError, match=r"prior_sd=.*; wanted: a scale above 0, or 3, one for each layer"):
-        models.unpooled_bnn(GROUPED.X_train, GROUPED.y_train, n_hidden=(3, 4), prior_sd=prior_sd)
+        models.unpooled_bnn(X, Y, n_hidden=(3, 4), prior_sd=prior_sd)
+
+
+def test_an_unpooled_network_is_that_of_one_category():
+    with pytest.raises(ValueError, match=r"X has 3 dimensions; wanted: \(obs, feature\), one category"):
+        models.unpooled_bnn(GROUPED.X_train, GROUPED.y_train)
 
 
 # --- the informed network
 
 
-@pytest.mark.parametrize("likelihood", models.LIKELIHOODS)
-def test_the_informed_density_is_that_of_a_multivariate_normal(likelihood):
+def test_the_informed_density_is_that_of_a_multivariate_normal():
     rng = np.random.default_rng(0)
     mean, factor = rng.normal(size=22), np.tril(rng.normal(size=(22, 22)), -1) + np.diag(1 + rng.random(22))
-    model = models.informed_bnn(X, Y, mean=mean, cholesky=factor, n_hidden=(3, 4), likelihood=likelihood)
+    model = models.informed_bnn(X, Y, mean=mean, cholesky=factor, n_hidden=(3, 4))
     z = rng.normal(size=22)
     w = mean + factor @ z
     weights = {"w1": w[:6].reshape(2, 3), "w2": w[6:18].reshape(3, 4), "w3": w[18:]}
@@ -634,3 +625,47 @@ def test_a_wrong_argument_of_the_informed_network_is_named(changes, message):
     arguments = {"X": X, "y": Y, "mean": np.zeros(22), "cholesky": np.eye(22), "n_hidden": (3, 4)} | changes
     with pytest.raises(ValueError, match=message):
         models.informed_bnn(**arguments)
+
+
+# --- fused
+
+
+def build(kind, **options):
+    """A model of two hidden layers by the name of its function, with random numbers for what a prior needs."""
+    if kind in ("flat_bnn", "unpooled_bnn"):
+        return getattr(models, kind)(X, Y, n_hidden=(3, 4), **options)
+    if kind == "informed_bnn":
+        rng = np.random.default_rng(0)
+        prior = {"mean": rng.normal(size=22), "cholesky": np.eye(22) + np.tril(rng.normal(size=(22, 22)), -1)}
+        return models.informed_bnn(X, Y, n_hidden=(3, 4), **prior, **options)
+    X_groups, y_groups = cut_groups(*options.pop("n_obs", (8, 8, 8)))
+    return models.hierarchical_bnn(X_groups, y_groups, **({"n_hidden": (3, 4)} | options))
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [  # tanh without biases and ReLU with them: each other kind would compile for ten seconds
+        ("flat_bnn", {}),
+        ("flat_bnn", {"prior_sd": 2.0, "total_size": 3 * N}),
+        ("unpooled_bnn", {"prior_sd": SDS}),
+        ("unpooled_bnn", {"activation": "relu", "bias": True}),
+        ("hierarchical_bnn", {"sd_scale": (1, 2, 5)}),
+        ("hierarchical_bnn", {"sd_per": "connection"}),
+        ("hierarchical_bnn", {"sd_prior": "halfcauchy", "bias": True, "activation": "relu", "n_hidden": (4,)}),
+        ("hierarchical_bnn", {"n_obs": (8, 1, 5)}),
+        ("hierarchical_bnn", {"n_obs": (1, 8, 5), "bias": True, "activation": "relu"}),
+        ("informed_bnn", {}),
+        ("informed_bnn", {"nu": 5}),
+    ],
+    ids=str,
+)
+def test_fusing_changes_neither_density_nor_gradient(kind, options):
+    model, rng = build(kind, **options), np.random.default_rng(1)
+    found, expected = (
+        m.compile_fn([m.logp(), m.dlogp()], inputs=m.value_vars, mode="FAST_COMPILE")
+        for m in (fuse(model, check=False), model)
+    )
+    for _ in range(3):
+        point = {name: rng.normal(size=value.shape) for name, value in model.initial_point().items()}
+        for a, b in zip(found(point), expected(point), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)

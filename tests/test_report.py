@@ -1,12 +1,11 @@
 """Numbers as the book prints them: each is read back as what it was printed as."""
 
-import ast
 from html.parser import HTMLParser
 
 import numpy as np
 import outputs
 import pytest
-from bnn import models, report
+from bnn import report
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -150,31 +149,6 @@ def test_rows_may_come_one_by_one():
 def test_a_row_of_the_wrong_length_is_refused(row):
     with pytest.raises(ValueError, match=rf"has {len(row)} cells; wanted: 2, as there are columns"):
         report.Table(["x", "y"], [["a", "b"], row], "caption")
-
-
-# --- source
-
-
-def strip_fences(markdown):
-    assert markdown.data.startswith("```python\n")
-    assert markdown.data.endswith("\n```")
-    return markdown.data.removeprefix("```python\n").removesuffix("\n```")
-
-
-def test_the_shown_source_is_the_function_without_its_docstring():
-    shown = ast.parse(strip_fences(report.show_source(models.flat_bnn))).body[0]
-    with open(models.__file__, encoding="utf-8") as file:
-        functions = {node.name: node for node in ast.parse(file.read()).body if isinstance(node, ast.FunctionDef)}
-    whole = functions["flat_bnn"]
-    assert ast.get_docstring(whole)
-    assert ast.get_docstring(shown) is None
-    assert [ast.dump(line) for line in shown.body] == [ast.dump(line) for line in whole.body[1:]]
-    assert ast.dump(shown.args) == ast.dump(whole.args)
-
-
-def test_a_function_without_docstring_is_shown_whole():
-    assert "'''" not in strip_fences(report.show_source(print_text))
-    assert strip_fences(report.show_source(strip_fences)).splitlines()[0] == "def strip_fences(markdown):"
 
 
 # --- data files

@@ -1,6 +1,5 @@
 """Slides: a deck shows figures, code and tables out of the chapters' executed notebooks, and keeps no copy of any."""
 
-import ast
 import base64
 import html
 import json
@@ -65,13 +64,6 @@ def find_code(chapter, words):
         starts = [source.splitlines()[0] for source in sources if source]
         raise LookupError(f"{len(found)} cells of {chapter} begin with {words!r}; wanted: one of {starts}")
     return found[0]
-
-
-def find_function(module, name):
-    """The source of a function of the package, read and not imported."""
-    source = (BOOK / "bnn" / f"{module}.py").read_text(encoding="utf8")
-    functions = {node.name: node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)}
-    return ast.get_source_segment(source, pick(name, functions, f"function in bnn.{module}"))
 
 
 def find_table(chapter, caption):
@@ -179,19 +171,13 @@ class ChapterFigure(FromChapter):
 
 
 class ChapterCode(FromChapter):
-    """``{chapter-code} moons def density``: a cell; or ``bnn models.flat_bnn``: a function; cut by :from: and :to:."""
+    """``{chapter-code} moons def density``: the cell that begins so, cut by :from: and :to:."""
 
     option_spec: ClassVar = {"from": directives.unchanged_required, "to": directives.unchanged_required}
 
     def show(self, chapter, words):
-        if chapter == "bnn":
-            module, _, name = words.partition(".")
-            self.depend(BOOK / "bnn" / f"{module}.py")
-            source = find_function(module, name)
-        else:
-            self.depend(find_notebook(chapter))
-            source = find_code(chapter, words)
-        source = cut_code(source, self.options.get("from"), self.options.get("to"))
+        self.depend(find_notebook(chapter))
+        source = cut_code(find_code(chapter, words), self.options.get("from"), self.options.get("to"))
         shown = highlight(source, PythonLexer(), HtmlFormatter())
         return [
             nodes.raw("", f'<div class="code" style="font-size: {fit_code(source)}px">{shown}</div>', format="html")

@@ -67,7 +67,8 @@ def shift_seeds(replicate):
     import threading
 
     import numpy as np
-    from bnn import cache, inference, priors
+    import pymc as pm
+    from bnn import inference, priors
     from pymc.variational.opvi import Approximation
 
     within = threading.local()  # a sampler that calls another one hands on a seed that is shifted already
@@ -94,7 +95,7 @@ def shift_seeds(replicate):
     for name in ("fit_advi", "sample_nuts", "sample_groups"):
         shift(inference, name)
     shift(inference.Advi, "draw")
-    shift(cache, "sample_cached")
+    shift(pm, "sample", "random_seed")
     shift(priors, "draw_new_category")
     shift(Approximation, "sample", "random_seed")
 

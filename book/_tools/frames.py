@@ -16,7 +16,9 @@ import pymc as pm
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
-from bnn import cache, data, diagnose, inference, models, plots, predict, priors, score, symmetry
+from bnn import data, diagnose, inference, models, plots, predict, priors, score, symmetry
+from bnn.cache import cached
+from bnn.fuse import fuse
 from chapters import BOOK
 from PIL import Image
 from studies._tasks import digest_rows
@@ -34,8 +36,8 @@ def fit_hierarchical():
     """The posterior that the chapters share, and its data."""
     moons = data.legacy_rotated_moons()
     model = models.hierarchical_bnn(moons.X_train, moons.y_train, n_hidden=N_HIDDEN)
-    tree = cache.sample_cached(model, seed=SEED, draws=850, tune=600, target_accept=0.9)
-    return moons, tree
+    settings = {"draws": 850, "tune": 600, "target_accept": 0.9, **inference.ONE_CORE}
+    return moons, cached(pm.sample)(model=fuse(model), random_seed=SEED, **settings)
 
 
 def shrink(path):
@@ -76,7 +78,8 @@ def draw_group_sd():
         if factor != 1:
             model = models.hierarchical_bnn(moons.X_train, moons.y_train, n_hidden=N_HIDDEN)
             fixed = {name: np.float64(factor * sd) for name, sd in learned.items()}
-            fit = inference.sample_nuts(pm.do(model, fixed), seed=SEED, draws=N_DRAWS, tune=800, target_accept=0.9)
+            settings = {"draws": N_DRAWS, "tune": 800, "target_accept": 0.9, **inference.ONE_CORE}
+            fit = pm.sample(model=fuse(pm.do(model, fixed)), random_seed=SEED, **settings)
         posterior = fit["posterior"].dataset
         if factor != 1:
             posterior = posterior.assign(
@@ -124,7 +127,7 @@ def draw_new_category():
             else:
                 if compiled is None:
                     model = models.informed_bnn(X, y, mean=mean, cholesky=cholesky, n_hidden=N_HIDDEN)
-                    compiled = inference.compile_nuts(model)
+                    compiled = inference.compile_nuts(fuse(model))
                 told = compiled.with_data(X=X, labels=y, mean=mean, cholesky=cholesky)
                 fit = inference.sample_nuts(told, seed=SEED, draws=500, tune=500, target_accept=0.9)
                 joined = predict.join_groups([fit])

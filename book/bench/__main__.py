@@ -154,14 +154,15 @@ def run(quick):
 
 
 def run_settings(repetitions=3):
-    """Stock PyMC with this book's settings and as a user has it, in turn, so that a busy minute meets both."""
+    """The model typed, fused and by hand, with this book's settings and as a user has it, in turn: load meets all."""
     started, rows = time.monotonic(), []
-    arguments = [{"backend": backend, "n_hidden": 12, "n_calls": 500} for backend in ("c", "numba")]
+    forms = ("typed, c", "typed, numba", "fused", "by hand")
+    arguments = [{"form": form, "n_hidden": 12, "n_calls": 500} for form in forms]
     with tempfile.TemporaryDirectory() as folder:
         os.environ["BENCH_COMPILED"] = folder
         for _ in range(repetitions):
             for settings, start in SETTINGS.items():
-                rows += [{"settings": settings} | row for row in run_group("time_stock", arguments, False, start)]
+                rows += [{"settings": settings} | row for row in run_group("time_form", arguments, False, start)]
                 print(*map(shorten, rows[-len(arguments) :]), sep="\n", flush=True)
     write_table(DATA / "bench_settings.json", started, study="bench_settings", rows=rows)
 

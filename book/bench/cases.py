@@ -11,6 +11,7 @@ import pymc as pm
 import pytensor
 import xarray as xr
 from bnn import data, diagnose, fused, inference, models, predict, simd
+from bnn.fuse import fuse
 from threadpoolctl import threadpool_info
 
 from bench import advi, bound, flat, gradients, peers
@@ -41,7 +42,11 @@ def find_least(call, n_calls=500, repetitions=9):
 
 def make_gradient(likelihood, X, y, n_hidden, dtype="float64"):
     """The whole log posterior and its gradient as one call, and the CPU seconds to compile it (cache as it is)."""
-    model = models.hierarchical_bnn(X, y, n_hidden=n_hidden, likelihood=likelihood, dtype=dtype)
+    if likelihood == "by hand":
+        model = write_by_hand(X, y, n_hidden)
+    else:
+        model = models.hierarchical_bnn(X, y, n_hidden=n_hidden)
+        model = fuse(model, dtype=dtype) if likelihood == "fused" else model
 
     def compile_model():
         gradient = model.logp_dlogp_function(ravel_inputs=True, mode="NUMBA")
@@ -53,6 +58,17 @@ def make_gradient(likelihood, X, y, n_hidden, dtype="float64"):
     position = gradients.SPREAD * rng.normal(size=sum(v.size for v in model.initial_point().values()))
     gradient, seconds = time_cpu(compile_model)
     return partial(gradient, position), seconds
+
+
+def write_by_hand(X, y, n_hidden):
+    """The hierarchical model with the fused likelihood as a potential: what `fuse` is to be as fast as."""
+    weights = []
+    with pm.Model() as model:
+        for k, shape in enumerate([*pairwise((X.shape[2], *n_hidden)), n_hidden[-1:]], 1):
+            mu, sd = pm.Normal(f"mu{k}", 0, 1, shape=shape), pm.HalfNormal(f"sd{k}", 1.0)
+            weights.append(mu + sd * pm.Normal(f"z{k}", 0, 1, shape=(len(X), *shape)))
+        pm.Potential("loglik", fused.network_loglik(pm.Data("X", X), pm.Data("labels", y), weights))
+    return model
 
 
 def make_kernel_call(X, y, n_hidden, dtype="float64"):
@@ -96,12 +112,19 @@ def time_gradients(n_hidden, n_calls):
     return {"rows": rows}
 
 
-def time_stock(backend, n_hidden, n_calls):
-    """Microseconds of one gradient of stock PyMC on the articles' data, and the settings in force, by the libraries."""
-    moons = load_moons("legacy")
-    found = gradients.time_gradient_pymc(
-        moons.X_train, moons.y_train, n_hidden=(n_hidden, n_hidden), seed=0, backend=backend, n_calls=n_calls
-    )
+def time_form(form, n_hidden, n_calls):
+    """Microseconds of one gradient of one model on the articles' data, and the settings in force, by the libraries.
+
+    Forms are "typed, c" and "typed, numba", stock PyMC; "fused", after `fuse`; "by hand", as `write_by_hand`.
+    """
+    moons, widths = load_moons("legacy"), (n_hidden, n_hidden)
+    if form.startswith("typed"):
+        found = gradients.time_gradient_pymc(
+            moons.X_train, moons.y_train, n_hidden=widths, seed=0, backend=form.split()[1], n_calls=n_calls
+        )
+    else:
+        call, seconds = make_gradient(form, moons.X_train, moons.y_train, widths)
+        found = {"microseconds": find_least(call, n_calls), "compile_seconds": seconds}
     blas = {info["architecture"] for info in threadpool_info() if info["internal_api"] == "openblas"}
     return {
         "us": found["microseconds"],
@@ -228,9 +251,9 @@ def time_loop(function, arguments, n=20_000):
 
 def sample_ours(X, y, *, seed, chains, draws, tune, n_hidden, target_accept=TARGET, dtype="float64"):
     """nutpie on the model with the fused likelihood; returns what the peers return."""
-    model = models.hierarchical_bnn(X, y, n_hidden=n_hidden, dtype=dtype)
+    model = fuse(models.hierarchical_bnn(X, y, n_hidden=n_hidden), dtype=dtype)
     compiled, compile_seconds = time_cpu(lambda: inference.compile_nuts(model))
-    run = partial(inference.sample_nuts, compiled, seed=seed, target_accept=target_accept, progress=False)
+    run = partial(inference.sample_nuts, compiled, seed=seed, target_accept=target_accept)
     tree, cpu_seconds = time_cpu(lambda: run(chains=chains, draws=draws, tune=tune))
     return {
         "posterior": {name: tree["posterior"][name].values for name in peers.NAMES},
@@ -332,13 +355,11 @@ def judge_flat(posterior, X):
 
 def swap_flat(X, y, *, seed, chains, draws, tune):
     """Compiled once, the data of one category after the other swapped in."""
-    compiled, compile_seconds = time_cpu(
-        lambda: inference.compile_nuts(models.flat_bnn(X[0], y[0], likelihood="fused"))
-    )
+    compiled, compile_seconds = time_cpu(lambda: inference.compile_nuts(fuse(models.flat_bnn(X[0], y[0]))))
 
     def sample(g):
         swapped = compiled.with_data(X=X[g], labels=y[g])
-        return inference.sample_nuts(swapped, seed=seed + g, chains=chains, draws=draws, tune=tune, progress=False)
+        return inference.sample_nuts(swapped, seed=seed + g, chains=chains, draws=draws, tune=tune)
 
     trees, cpu_seconds = time_cpu(lambda: [sample(g) for g in range(len(X))])
     names = ("w1", "w2", "w3")
@@ -353,7 +374,7 @@ def batch_flat(X, y, *, seed, chains, draws, tune):
         weights = [pm.Normal(name, 0, 1, shape=(len(X), *shape)) for name, shape in shapes.items()]
         pm.Potential("loglik", fused.network_loglik(X, y, weights))
     compiled, compile_seconds = time_cpu(lambda: inference.compile_nuts(model))
-    run = partial(inference.sample_nuts, compiled, seed=seed, progress=False)
+    run = partial(inference.sample_nuts, compiled, seed=seed)
     tree, cpu_seconds = time_cpu(lambda: run(chains=chains, draws=draws, tune=tune))
     posterior = {name: np.moveaxis(tree["posterior"][name].values, 2, 0) for name in shapes}
     return {"posterior": posterior, "compile_seconds": compile_seconds, "cpu_seconds": cpu_seconds}

@@ -2,10 +2,11 @@
 
 A file is found by a digest of everything its draws depend on: the model's graph with its constants, the data, the
 sampler's settings, the versions, this package's source, and the machine. It is used only if it can be read, its own
-digest fits its content, and it says itself that it comes from this very run; else the model is sampled again. The
+check sums fit, and it says itself that it comes from this very run; else the model is sampled again. The
 environment variable BNN_CACHE names the folder, or is "off".
 """
 
+import functools
 import hashlib
 import inspect
 import json
@@ -15,15 +16,20 @@ import platform
 from importlib.metadata import version
 from pathlib import Path
 
+import dask
 import numpy as np
+import xarray as xr
 from pytensor.graph.basic import Constant
 from pytensor.graph.traversal import io_toposort
 
-from bnn import environment, fused, inference, models, simd
+from bnn import environment, fuse, fused, simd, typed
+from bnn.data import check_seed
 
 SWITCH = "BNN_CACHE"
 OFF = ("off", "0", "no", "false")  # in capitals too
 RUN = "run"  # the attribute that says which run a stored posterior comes from
+UNSEEN = ("progressbar", "quiet", "compute_convergence_checks")  # settings of `pm.sample` that change no draw
+KEPT = ("inference_library", "inference_library_version", "tuning_steps")  # attributes
 PACKAGES = ("pymc", "pytensor", "numba", "llvmlite", "numpy", "scipy", "nutpie")
 LOG = logging.getLogger("bnn")
 
@@ -38,45 +44,79 @@ def find_folder():
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bnn" / "posteriors"
 
 
-def sample_cached(model, *, seed, chains=4, draws=1000, tune=1000, target_accept=0.8):
-    """`inference.sample_nuts` with nutpie, unless the very same draws are stored already.
+def cached(sample):
+    """`pm.sample` that reads the very same draws where it has stored them, and stores them where it has not.
 
     Parameters
     ----------
-    model : pm.Model
-    seed, chains, draws, tune, target_accept : as in `inference.sample_nuts`
+    sample : `pm.sample`
 
     Returns
     -------
-    DataTree, the same whether it was sampled or read
+    function
+        Of the arguments of `pm.sample`, all by name but `draws`, with ``model`` and ``random_seed`` (int) among them.
+        It returns the DataTree of `pm.sample`, with the groups ``posterior`` and ``sample_stats``.
+
+    Raises
+    ------
+    ValueError
+        From that function, for no model or no seed.
     """
-    asked = {"seed": int(seed), "chains": chains, "draws": draws, "tune": tune, "target_accept": float(target_accept)}
-    folder = find_folder()
-    if folder is None:
-        return inference.sample_nuts(model, **asked)
-    run = digest_run(model, asked)
-    path = folder / f"{run}.nc"
-    tree = _read(path, model, run)
-    if tree is not None:
+
+    @functools.wraps(sample)
+    def sample_cached(draws=1000, *, model, random_seed, **options):
+        check_seed(random_seed)
+        options |= {"draws": draws, "random_seed": random_seed}
+        run = digest_run(model, {name: value for name, value in options.items() if name not in UNSEEN})
+        folder = find_folder()
+        path = None if folder is None else folder / f"{run}.nc"
+        tree = None if path is None else _read(path, run)
+        if tree is None:
+            tree = _strip(sample(model=model, **options))
+            tree.attrs[RUN] = run
+            if path is not None and np.isfinite(tree["sample_stats"]["energy"]).all():  # else it was interrupted
+                _write(tree, path)
         return tree
-    tree = inference.sample_nuts(model, **asked)
-    if not tree.attrs["interrupted"]:
-        tree.attrs[RUN] = run
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            inference.save(tree, path)
-        except OSError as error:  # a full or a read-only disk costs time, not the result
-            LOG.warning("the posterior could not be stored: %s", error)
-    return tree
+
+    return sample_cached
 
 
-def _read(path, model, run):
-    """A stored result, or None where there is none that can be trusted."""
-    if not path.exists():
-        return None
+def _strip(tree):
+    """Draws and statistics, without what no NetCDF file can hold."""
+    groups = {name: tree[name].to_dataset() for name in ("posterior", "sample_stats")}
+    for data in groups.values():
+        data.attrs = {name: value for name, value in data.attrs.items() if name in KEPT}
+    stats = groups["sample_stats"]
+    groups["sample_stats"] = stats.drop_vars([name for name, value in stats.items() if value.dtype == object])
+    return xr.DataTree.from_dict(groups)
+
+
+def _write(tree, path):
+    """All of the file or nothing; a full or a read-only disk costs time, not the result."""
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    checked = {f"/{name}": {v: {"fletcher32": True} for v in node.data_vars} for name, node in tree.items()}
     try:
-        tree = inference.load(path, model=model)
-    except (OSError, ValueError, KeyError) as error:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # not straight into the file: on a full disk HDF5 takes the whole process down with it
+        # (nor with a lock of Dask's, which a worker would ask for, and which knows files only)
+        with dask.config.set(scheduler="synchronous"):
+            content = tree.to_netcdf(engine="h5netcdf", encoding=checked)
+        part.write_bytes(content)
+        part.replace(path)
+    except OSError as error:
+        LOG.warning("the posterior could not be stored: %s", error)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _read(path, run):
+    """A stored result, or None where there is none that can be trusted."""
+    try:
+        with xr.open_datatree(path, engine="h5netcdf") as file:
+            tree = file.load().copy()
+    except FileNotFoundError:
+        return None
+    except Exception as error:  # whatever h5py, h5netcdf and xarray raise for a damaged file
         LOG.info("%s is sampled again: %s", path.name, error)
         return None
     if tree.attrs.get(RUN) != run:
@@ -100,10 +140,13 @@ def digest_run(model, asked):
 
     add(sorted(asked.items()), platform.machine(), platform.processor(), _describe_processor())
     add({name: version(name) for name in PACKAGES}, platform.python_version())
-    for module in (environment, fused, inference, models, simd):
+    for module in (environment, fuse, fused, simd, typed):
         add(inspect.getsource(module))
     add(environment.read_back())
-    outputs = model.logp(sum=False)
+    kept = model.replace_rvs_by_values(model.deterministics)
+    add([variable.name for variable in model.deterministics], model.named_vars_to_dims, model.coords)
+    add([(rv.name, start) for rv, start in model.rvs_to_initial_values.items()])
+    outputs = [*model.logp(sum=False), *kept]
     inputs = [model.rvs_to_values[rv] for rv in model.free_RVs]
     add([(rv.name, str(value.type)) for rv, value in zip(model.free_RVs, inputs, strict=True)])
     for data in model.data_vars:

@@ -17,7 +17,7 @@ BFMI_LIMIT = 0.3
 DIVERGENT_LIMIT = 0.001  # share of draws
 DEPTH_NOTE = 0.01  # share of draws at the greatest depth from which the verdict mentions it
 TAILS = (0.05, 0.95)
-MAX_DEPTH = 10  # of a tree, where the result does not say
+MAX_DEPTH = 10  # of a tree, in every engine
 BLOCK = 64  # quantities: few enough to stay in the processor's cache
 
 
@@ -185,7 +185,7 @@ def count_divergences(tree):
 
     Parameters
     ----------
-    tree : DataTree from `inference.sample_nuts`
+    tree : DataTree from `pm.sample`
 
     Returns
     -------
@@ -199,7 +199,7 @@ def energy_bfmi(tree):
 
     Parameters
     ----------
-    tree : DataTree from `inference.sample_nuts`
+    tree : DataTree from `pm.sample`
 
     Returns
     -------
@@ -219,20 +219,24 @@ def tree_depth(tree):
 
     Parameters
     ----------
-    tree : DataTree from `inference.sample_nuts`; its attribute ``max_depth`` counts, 10 where there is none
+    tree : DataTree from `pm.sample`, with its greatest depth of 10
 
     Returns
     -------
     float between 0 and 1
     """
-    return float((_read_statistic(tree, "depth") >= tree.attrs.get("max_depth", MAX_DEPTH)).mean())
+    if "depth" in tree["sample_stats"]:
+        depth = tree["sample_stats"]["depth"].values
+    else:  # complete doublings, as nutpie counts: the other engines add the one that was broken off
+        depth = np.floor(np.log2(_read_statistic(tree, "n_steps") + 1))
+    return float((depth >= MAX_DEPTH).mean())
 
 
 def _read_statistic(tree, name):
     """A (chain, draw) array of ``sample_stats``."""
     stats = tree["sample_stats"] if "sample_stats" in tree.children else {}
     if name not in stats:
-        raise ValueError(f"the result has no sample_stats[{name!r}]; wanted: one from inference.sample_nuts")
+        raise ValueError(f"the result has no sample_stats[{name!r}]; wanted: one from pm.sample")
     return stats[name].values
 
 
@@ -383,7 +387,7 @@ def verdict(quantities, tree):
     ----------
     quantities : dict of name to (chain, draw, …) array of identified quantities: group sds, probabilities, the log
         likelihood
-    tree : DataTree from `inference.sample_nuts`, the run that they come from
+    tree : DataTree from `pm.sample`, the run that they come from
 
     Returns
     -------

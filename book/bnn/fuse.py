@@ -151,7 +151,7 @@ def _arrange(leaf, order, lengths):
     return value
 
 
-def _build(name, network, labels, loglik):
+def _build(name, network, labels, loglik, dtype):
     """The fused log likelihood of what was read; ValueError where points and weights have other axes than it knows."""
     leaves = [leaf for layer in network.layers for leaf in (layer.weights, *layer.biases)]
     rows = list(unfold(labels.axes))
@@ -185,8 +185,9 @@ def _build(name, network, labels, loglik):
             shape = [lengths[a] for a in (*axis, *above)]
             found = [_arrange(leaf, [*axis, *above], lengths) for leaf in layer.biases]
             biases.append(sum(found[1:], found[0]) if found else pt.zeros(shape))
-    dtype = np.result_type(*(w.dtype for w in weights)).name
-    dtype = dtype if dtype in DTYPES else "float64"
+    if dtype is None:
+        dtype = np.result_type(*(w.dtype for w in weights)).name
+        dtype = dtype if dtype in DTYPES else "float64"
     return loglik(X, y, weights, biases=biases, n_obs=n_obs, activation=network.activation, dtype=dtype)
 
 
@@ -218,7 +219,7 @@ def _arrange_points(network, labels, rows, own, indices, lengths):
 # --- the model
 
 
-def fuse(model, *, strict=True, check=True):
+def fuse(model, *, strict=True, check=True, dtype=None):
     """The same model with the fused likelihood of `bnn.fused`: one posterior, a fraction of the time for a gradient.
 
     Parameters
@@ -240,6 +241,8 @@ def fuse(model, *, strict=True, check=True):
     check : bool
         Whether to compare the likelihood that was typed and the fused one, and their gradients, at two random points of
         the weights and biases. It takes about a second, and some more the first time on a machine, for the kernel.
+    dtype : "float64" or "float32"
+        Of the arithmetic inside the likelihood; None: that of the weights.
 
     Returns
     -------
@@ -272,13 +275,15 @@ def fuse(model, *, strict=True, check=True):
     """
     if not isinstance(model, pm.Model):
         raise TypeError(f"model is a {type(model).__name__}; wanted: a pm.Model")
+    if dtype not in (None, *DTYPES):
+        raise ValueError(f"dtype={dtype!r}; wanted: one of {', '.join(DTYPES)}, or None")
     try:
-        found = {rv: _read_outcome(model, rv) for rv in model.observed_RVs}
+        found = {rv: _read_outcome(model, rv, dtype) for rv in model.observed_RVs}
         if not found:
             raise ValueError("the model has no observed variable; wanted: pm.Bernoulli('y', ..., observed=y)")
         fast = _exchange(model, {rv: loglik for rv, (loglik, _) in found.items()})
         for rv, (loglik, parameters) in found.items() if check else ():
-            _compare(rv, model.rvs_to_values[rv], loglik, parameters)
+            _compare(rv, model.rvs_to_values[rv], loglik, parameters, dtype)
     except ValueError as error:
         if strict:
             raise
@@ -287,7 +292,7 @@ def fuse(model, *, strict=True, check=True):
     return fast
 
 
-def _read_outcome(model, rv):
+def _read_outcome(model, rv, dtype):
     """The fused log likelihood of an observed variable, and the weights and biases that it is a function of."""
     name, value, total_size, node = rv.name, model.rvs_to_values[rv], [], rv.owner
     if any(is_made_by(v, MinibatchOp) for v in ancestors([rv, value])):
@@ -312,7 +317,7 @@ def _read_outcome(model, rv):
             f"{name} has {rv.ndim} axes and its probability {parameters[0].ndim}; wanted: one for each label"
         )
     network = read_network(name, *outcome.read(name, parameters, axes))
-    loglik = _build(name, network, Leaf(value, axes), outcome.loglik)
+    loglik = _build(name, network, Leaf(value, axes), outcome.loglik, dtype)
     loglik = loglik * get_scaling(total_size, value.shape) if total_size else loglik
     parameters = [leaf.value for layer in network.layers for leaf in (layer.weights, *layer.biases)]
     return loglik, [parameter for parameter in dict.fromkeys(parameters) if is_random(parameter)]
@@ -341,7 +346,7 @@ def _exchange(model, logliks):
     return fast
 
 
-def _compare(rv, value, loglik, parameters, n_points=2, seed=0):
+def _compare(rv, value, loglik, parameters, dtype=None, n_points=2, seed=0):
     """RuntimeError where the two likelihoods of weights and biases, or their gradients, differ."""
     stock, rng = pm.logp(rv, value).sum(), np.random.default_rng(seed)
     functions = [  # Numba keeps the compiled kernel for the sampler
@@ -349,7 +354,8 @@ def _compare(rv, value, loglik, parameters, n_points=2, seed=0):
         for total, mode in ((stock, "FAST_COMPILE"), (loglik, Mode("numba", "fast_compile")))
     ]
     shapes, scale = [get_lengths(parameter) for parameter in parameters], 1.0
-    tolerance = 1e-6 if all(parameter.dtype == "float64" for parameter in parameters) else 1e-3
+    exact = dtype != "float32" and all(parameter.dtype == "float64" for parameter in parameters)
+    tolerance = 1e-6 if exact else 1e-3
     while n_points:
         values = [
             (scale * rng.normal(size=shape) / np.sqrt(max(1, *shape, 1))).astype(parameter.dtype)

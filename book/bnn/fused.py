@@ -397,7 +397,7 @@ class NetworkLogLik(Op):
 
     def pullback(self, inputs, outputs, cotangents):
         if not all(isinstance(c.type, DisconnectedType) for c in cotangents[1:]):
-            raise NotImplementedError("second derivatives of the fused likelihood; wanted: likelihood='graph'")
+            raise NotImplementedError("second derivatives of the fused likelihood; wanted: the model before fuse")
         points = grad_not_implemented(self, 0, inputs[0], "only with respect to weights and biases, not to points")
         slopes = [pt.cast(cotangents[0], self.dtype) * gradient for gradient in outputs[1:]]
         return [points, disconnected_type(), disconnected_type(), *slopes]

@@ -1,21 +1,19 @@
-"""The PyMC models, one function each. A chapter that teaches a model shows the very source that stands here."""
+"""The PyMC models that several chapters and studies need, as the chapters type them; `bnn.fuse` makes them fast."""
 
 from itertools import pairwise
 
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
-from pytensor.raise_op import CheckAndRaise
 
 from bnn.data import check_data
 from bnn.digits import N_CLASSES, check_classes, check_images
-from bnn.fused import ACTIVATIONS, SHORT, network_loglik
 
-LIKELIHOODS = ("graph", "fused")
+ACTIVATIONS = {"tanh": pm.math.tanh, "relu": lambda h: pt.switch(h > 0, h, 0)}
 SD_PRIORS = {"halfnormal": pm.HalfNormal, "halfcauchy": pm.HalfCauchy}
 
 
-def flat_bnn(X, y, *, n_hidden=(5, 5), prior_sd=1.0, total_size=None, likelihood="graph"):
+def flat_bnn(X, y, *, n_hidden=(5, 5), prior_sd=1.0, total_size=None):
     """One network 2-5-5-1 with tanh units and no biases, a normal prior on every weight, Bernoulli labels.
 
     Parameters
@@ -25,15 +23,12 @@ def flat_bnn(X, y, *, n_hidden=(5, 5), prior_sd=1.0, total_size=None, likelihood
     n_hidden : two ints, units in the first and the second hidden layer
     prior_sd : float > 0, one standard deviation for all weights
     total_size : int, points in the whole data set; required with a minibatch
-    likelihood : "graph", the Bernoulli variable ``y`` as PyMC writes it; or "fused", the same number from
-        `bnn.fused` in a fraction of the time, for NUTS on arrays: without ``y``, nothing to simulate or to batch
 
     Returns
     -------
     pm.Model
         With variables ``w1``, ``w2``, ``w3``, ``p`` (class probability at X) and ``y``. Where X is an array,
-        ``pm.set_data({"X": X_new, "labels": y_new})`` moves the model to other points, and so does
-        ``inference.compile_nuts(model).with_data(X=X_new, labels=y_new)`` without compiling again.
+        ``pm.set_data({"X": X_new, "labels": y_new})`` moves the model to other points.
 
     Raises
     ------
@@ -41,7 +36,7 @@ def flat_bnn(X, y, *, n_hidden=(5, 5), prior_sd=1.0, total_size=None, likelihood
         For wrong shapes, labels other than 0 and 1, NaN, an empty data set, widths, a scale or a total size that are
         no numbers above zero.
     """
-    X, y, n_feature, is_array = _check_inputs(X, y, n_hidden, prior_sd, total_size, likelihood)
+    X, y, n_feature, is_array = _check_inputs(X, y, n_hidden, prior_sd, total_size)
     coords = {
         "feature": range(n_feature),
         "hidden_1": range(n_hidden[0]),
@@ -56,10 +51,7 @@ def flat_bnn(X, y, *, n_hidden=(5, 5), prior_sd=1.0, total_size=None, likelihood
         h1 = pm.math.tanh(x @ w1)
         h2 = pm.math.tanh(h1 @ w2)
         p = pm.Deterministic("p", pm.math.sigmoid(h2 @ w3))
-        if likelihood == "fused":
-            pm.Potential("loglik", network_loglik(x, labels, [w1, w2, w3]))
-        else:
-            pm.Bernoulli("y", p, observed=labels, shape=p.shape, total_size=total_size)
+        pm.Bernoulli("y", p, observed=labels, shape=p.shape, total_size=total_size)
     return model
 
 
@@ -105,43 +97,39 @@ def digit_bnn(X, y, *, n_hidden=(64, 64), prior_sd=1.0, total_size=None):
     return model
 
 
-def unpooled_bnn(
-    X, y, *, n_hidden=(12, 12), prior_sd=1.0, activation="tanh", bias=False, likelihood="fused", dtype="float64"
-):
-    """One network for each category, and nothing that ties them: every weight has a zero-mean normal prior.
+def unpooled_bnn(X, y, *, n_hidden=(12, 12), prior_sd=1.0, activation="tanh", bias=False):
+    """The network of one category that has nothing to do with the others: every weight has a zero-mean normal prior.
 
     Parameters
     ----------
-    X : (group, obs, feature) array, or a list of (obs, feature) arrays of unequal lengths
-    y : (group, obs) array of 0 and 1, or a list of (obs,) arrays
+    X : (obs, feature) array
+    y : (obs,) array of 0 and 1
     n_hidden : ints, units in each hidden layer
     prior_sd : float > 0, or one for each layer of weights
     bias : bool; a layer's biases have the prior of its weights
-    activation, likelihood, dtype : as in `hierarchical_bnn`
+    activation : as in `hierarchical_bnn`
 
     Returns
     -------
     pm.Model
-        With ``w1``, ``w2``, …, group axis first, and ``b1``, … where there are biases. Data: ``X``, ``labels``,
-        ``n_obs`` and ``prior_sd`` (layer,). The posterior is a product over categories, so `inference.sample_groups`
-        samples them one by one.
+        With ``w1``, ``w2``, …, ``b1``, … where there are biases, and ``y``. Data: ``X``, ``labels`` and ``prior_sd``
+        (layer,), so that `inference.sample_groups` samples one category after the other with one compiled model.
 
     Raises
     ------
     ValueError
         As `hierarchical_bnn`.
     """
-    X, y, n_obs = stack_groups(X, y)
-    prior_sd = _check_network(n_hidden, prior_sd, activation, likelihood, name="prior_sd")
-    coords = {"group": range(len(X)), "feature": range(X.shape[-1])}
-    coords |= {f"hidden_{k}": range(n) for k, n in enumerate(n_hidden, 1)}
+    X, y = _check_one_group(X, y)
+    prior_sd = _check_network(n_hidden, prior_sd, activation, name="prior_sd")
+    coords = {"feature": range(X.shape[-1])} | {f"hidden_{k}": range(n) for k, n in enumerate(n_hidden, 1)}
     with pm.Model(coords=coords) as model:
-        data = _add_data(X, y, n_obs)
+        data = _add_data(X, y)
         sd = pm.Data("prior_sd", prior_sd)
         layers = list(enumerate(_name_layers(n_hidden), 1))
-        weights = [pm.Normal(f"w{k}", 0, sd[k - 1], dims=("group", *dims)) for k, dims in layers]
-        biases = [pm.Normal(f"b{k}", 0, sd[k - 1], dims=("group", *dims[1:])) for k, dims in layers if bias]
-        _observe(data, weights, biases, activation, likelihood, dtype)
+        weights = [pm.Normal(f"w{k}", 0, sd[k - 1], dims=dims) for k, dims in layers]
+        biases = [pm.Normal(f"b{k}", 0, sd[k - 1], dims=dims[1:]) for k, dims in layers if bias]
+        _observe(data, weights, biases, activation)
     return model
 
 
@@ -155,8 +143,6 @@ def hierarchical_bnn(
     sd_per="layer",
     activation="tanh",
     bias=False,
-    likelihood="fused",
-    dtype="float64",
 ):
     """One network for each category; the weights of all come from common normals that are learned.
 
@@ -170,16 +156,14 @@ def hierarchical_bnn(
     sd_per : "layer", one group sd for all weights of a layer, as in the articles; or "connection", one for each weight
     activation : "tanh" or "relu"
     bias : bool; a layer's biases have group means and offsets like its weights, and the sd of the layer
-    likelihood : "fused", or "graph", the same number as PyMC writes it; only "graph" has a variable ``y`` to simulate
-    dtype : "float64" or "float32", of the fused arithmetic
 
     Returns
     -------
     pm.Model
         For layer k = 1, 2, … with ``mu<k>`` (group means, N(0, 1)), ``sd<k>`` (HalfNormal or HalfCauchy) and ``z<k>``
         (offsets, N(0, 1), group axis first), and with ``bias_mu<k>``, ``bias_z<k>`` where there are biases. The weights
-        of a category are mu + sd * z. Data: ``X``, ``labels``, ``n_obs``: of each group only the first ``n_obs`` points
-        count, and the longest group is as long as ``X``. A simulated ``y`` has the labels where a point does not count.
+        of a category are mu + sd * z. Data: ``X`` and ``labels``; where groups are of unequal sizes also ``n_obs``, of
+        each group only the first so many points count, and ``y`` has one axis, the points that count.
 
     Raises
     ------
@@ -189,7 +173,7 @@ def hierarchical_bnn(
     Source: the non-centred form is Betancourt and Girolami (2015), Hamiltonian Monte Carlo for Hierarchical Models.
     """
     X, y, n_obs = stack_groups(X, y)
-    scales = _check_network(n_hidden, sd_scale, activation, likelihood)
+    scales = _check_network(n_hidden, sd_scale, activation)
     if sd_per not in ("layer", "connection") or (bias and sd_per == "connection"):
         raise ValueError(f"sd_per={sd_per!r}, bias={bias}; wanted: 'layer', or 'connection' without biases")
     if sd_prior not in SD_PRIORS:
@@ -202,20 +186,18 @@ def hierarchical_bnn(
         data = _add_data(X, y, n_obs)
         for k, (scale, dims) in enumerate(zip(scales, layers, strict=True), 1):
             mu = pm.Normal(f"mu{k}", 0, 1, dims=dims)
-            sd = SD_PRIORS[sd_prior](f"sd{k}", scale, dims=dims if sd_per == "connection" else ())
+            sd = SD_PRIORS[sd_prior](f"sd{k}", scale, dims=dims if sd_per == "connection" else None)
             z = pm.Normal(f"z{k}", 0, 1, dims=("group", *dims))
             weights.append(mu + sd * z)
             if bias:
                 mu = pm.Normal(f"bias_mu{k}", 0, 1, dims=dims[1:])
                 z = pm.Normal(f"bias_z{k}", 0, 1, dims=("group", *dims[1:]))
                 biases.append(mu + sd * z)
-        _observe(data, weights, biases, activation, likelihood, dtype)
+        _observe(data, weights, biases, activation)
     return model
 
 
-def informed_bnn(
-    X, y, *, mean, cholesky, nu=None, n_hidden=(12, 12), activation="tanh", likelihood="fused", dtype="float64"
-):
+def informed_bnn(X, y, *, mean, cholesky, nu=None, n_hidden=(12, 12), activation="tanh"):
     """A network for a new category, with a multivariate normal prior on all its weights together.
 
     Parameters
@@ -227,23 +209,21 @@ def informed_bnn(
         block-diagonal where layers are independent
     nu : float > 2; then ``z`` are independent Student-t variables of `nu` degrees of freedom, scaled to sd 1, and the
         prior has heavier tails around the same mean and covariance
-    n_hidden, activation, likelihood, dtype : as in `hierarchical_bnn`
+    n_hidden, activation : as in `hierarchical_bnn`
 
     Returns
     -------
     pm.Model
-        With ``z`` (weight,), standard normal (or Student-t), and ``w1``, ``w2``, …, cut from mean + cholesky z. Data:
-        ``X``, ``labels``, ``mean``, ``cholesky``; all can be exchanged without compiling again.
+        With ``z`` (weight,), standard normal (or Student-t), ``w1``, ``w2``, …, cut from mean + cholesky z, and ``y``.
+        Data: ``X``, ``labels``, ``mean``, ``cholesky``; all can be exchanged without compiling again.
 
     Raises
     ------
     ValueError
         As `hierarchical_bnn`, and for a mean or a factor of another size or shape.
     """
-    X, y = check_data(X, y)
-    if X.ndim != 2:
-        raise ValueError(f"X has {X.ndim} dimensions; wanted: (obs, feature), one category")
-    _check_network(n_hidden, 1.0, activation, likelihood)
+    X, y = _check_one_group(X, y)
+    _check_network(n_hidden, 1.0, activation)
     sizes = [X.shape[-1], *n_hidden]
     shapes = [*pairwise(sizes), (sizes[-1],)]
     if nu is not None and not nu > 2:
@@ -263,7 +243,7 @@ def informed_bnn(
             size = int(np.prod(shape))
             weights.append(pm.Deterministic(f"w{k}", flat[start : start + size].reshape(shape), dims=dims))
             start += size
-        _observe(data, weights, [], activation, likelihood, dtype)
+        _observe(data, weights, [], activation)
     return model
 
 
@@ -301,6 +281,13 @@ def stack_groups(X, y):
     return *stacked, n_obs
 
 
+def _check_one_group(X, y):
+    X, y = check_data(X, y)
+    if X.ndim != 2:
+        raise ValueError(f"X has {X.ndim} dimensions; wanted: (obs, feature), one category")
+    return X, y
+
+
 def _name_layers(n_hidden):
     """The dimensions of each layer of weights; the last has a single output and no axis for it."""
     names = ["feature", *(f"hidden_{k}" for k in range(1, len(n_hidden) + 1))]
@@ -308,40 +295,34 @@ def _name_layers(n_hidden):
 
 
 def _add_data(X, y, n_obs=None):
-    """Points and labels as data that can be exchanged, by the names of `network_loglik`'s arguments."""
+    """Points and labels as data that can be exchanged; ``n_obs`` only where groups are of unequal sizes."""
     group = ("group",) if X.ndim == 3 else ()
     data = {
         "X": pm.Data("X", X, dims=(*group, "obs", "feature")),
-        "y": pm.Data("labels", y, dims=(*group, "obs")),
+        "labels": pm.Data("labels", y, dims=(*group, "obs")),
     }
-    return data if n_obs is None else data | {"n_obs": pm.Data("n_obs", n_obs, dims="group")}
+    if n_obs is not None and n_obs.min() < n_obs.max():
+        data["n_obs"] = pm.Data("n_obs", n_obs, dims="group")
+    return data
 
 
-def _observe(data, weights, biases, activation, likelihood, dtype):
-    """The likelihood, by one of two ways, in the model whose context is open."""
-    pm.modelcontext(None).activation = activation  # `inference` stores it with the draws, `predict` uses it
-    if likelihood == "fused":
-        loglik = network_loglik(**data, weights=weights, biases=biases, activation=activation, dtype=dtype)
-        pm.Potential("loglik", loglik)
-        return
+def _observe(data, weights, biases, activation):
+    """Network and Bernoulli outcome, in the model whose context is open."""
     h = data["X"]
     for k, w in enumerate(weights):
         last = k == len(weights) - 1
         h = h @ (w[..., None] if last else w)
         if biases:
             h = h + (biases[k][..., None, None] if last else biases[k][..., None, :])
-        if not last:
-            h = pm.math.tanh(h) if activation == "tanh" else pt.switch(h > 0, h, 0)
-    logit, labels = h[..., 0], data["y"]
+        h = h if last else ACTIVATIONS[activation](h)
+    logit, labels = h[..., 0], data["labels"]
     if "n_obs" in data:
-        n_obs, longest = data["n_obs"], labels.shape[1]
-        n_obs = CheckAndRaise(ValueError, f"n_obs {SHORT}")(n_obs, pt.eq(n_obs.max(), longest))
-        # a point that does not count is certain to have its label
-        logit = pt.switch(pt.arange(longest) < n_obs[:, None], logit, 1000.0 * (2 * labels - 1))
+        counts = pt.arange(labels.shape[1]) < data["n_obs"][:, None]
+        logit, labels = logit[counts], labels[counts]
     pm.Bernoulli("y", logit_p=logit, observed=labels, shape=logit.shape)
 
 
-def _check_network(n_hidden, sd_scale, activation, likelihood, name="sd_scale"):
+def _check_network(n_hidden, sd_scale, activation, name="sd_scale"):
     """Raise what `hierarchical_bnn` documents; else return one scale for each layer of weights."""
     if np.ndim(n_hidden) != 1 or not all(isinstance(n, int | np.integer) and n > 0 for n in n_hidden):
         raise ValueError(f"n_hidden={n_hidden}; wanted: numbers of units, each at least 1")
@@ -350,8 +331,6 @@ def _check_network(n_hidden, sd_scale, activation, likelihood, name="sd_scale"):
         raise ValueError(f"{name}={sd_scale!r}; wanted: a scale above 0, or {len(n_hidden) + 1}, one for each layer")
     if activation not in ACTIVATIONS:
         raise ValueError(f"activation={activation!r}; wanted: one of {', '.join(ACTIVATIONS)}")
-    if likelihood not in LIKELIHOODS:
-        raise ValueError(f"likelihood={likelihood!r}; wanted: 'graph' or 'fused'")
     return [float(scale) for scale in scales]
 
 
@@ -398,18 +377,14 @@ def _check_images(X, y, n_hidden, prior_sd, total_size):
     return X, y
 
 
-def _check_inputs(X, y, n_hidden, prior_sd, total_size, likelihood):
+def _check_inputs(X, y, n_hidden, prior_sd, total_size):
     """Raise what `flat_bnn` documents; else return X and y, the number of features, and whether X is an array."""
     _check_one(n_hidden, prior_sd, total_size)
-    if likelihood not in LIKELIHOODS:
-        raise ValueError(f"likelihood={likelihood!r}; wanted: 'graph' or 'fused'")
     is_array = not isinstance(X, pt.TensorVariable)
     if is_array:
         X, y = check_data(X, y)
     elif getattr(y, "dtype", None) != "int32":
         raise ValueError(f"y has type {getattr(y, 'dtype', type(y))}; wanted: int32 in a minibatch")
-    elif likelihood == "fused":
-        raise ValueError("likelihood='fused' with a minibatch; wanted: 'graph', which knows total_size")
     if X.ndim != 2:
         raise ValueError(f"X has {X.ndim} dimensions; wanted: (obs, feature), one data set without categories")
     return X, y, X.shape[-1] if is_array else X.type.shape[-1], is_array

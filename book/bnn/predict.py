@@ -10,35 +10,6 @@ ACTIVATIONS = {"tanh": np.tanh, "relu": lambda z: np.maximum(z, 0)}
 BLOCK = 100  # draws
 
 
-class Weights(dict):
-    """Arrays by name, and in `activation` that of their network, None where it is not known."""
-
-    def __init__(self, activation=None):
-        self.activation = activation
-
-
-def choose_activation(posterior, activation=None):
-    """The activation to predict with: the posterior's own, else the one asked for, else "tanh".
-
-    Parameters
-    ----------
-    posterior : Dataset or DataTree with the attribute ``activation`` that `inference.sample_nuts` writes; `Weights`; or
-        a dict, which does not know its own
-    activation : "tanh", "relu" or None
-
-    Raises
-    ------
-    ValueError
-        For an unknown one, and for another than the posterior's.
-    """
-    if activation not in (None, *ACTIVATIONS):
-        raise ValueError(f"activation={activation!r}; wanted: one of {', '.join(ACTIVATIONS)}")
-    known = getattr(posterior, "activation", None)
-    if known and activation not in (None, known):
-        raise ValueError(f"activation={activation!r} for a posterior of {known!r} networks; wanted: {known!r}, or None")
-    return known or activation or "tanh"
-
-
 def flatten_chains(posterior):
     """The weights of a NUTS posterior with chains joined: dict of name to array (chain * draw, …)."""
     return {name: posterior[name].values.reshape(-1, *posterior[name].shape[2:]) for name in WEIGHTS}
@@ -54,8 +25,8 @@ def combine_weights(posterior):
 
     Returns
     -------
-    Weights, a dict of w1, w2, … to arrays (chain, draw, group, …), the last without an axis for its single output; with
-    b1, b2, … where there are biases
+    dict of w1, w2, … to arrays (chain, draw, group, …), the last without an axis for its single output; with b1, b2, …
+    where there are biases
 
     Raises
     ------
@@ -64,7 +35,7 @@ def combine_weights(posterior):
     """
     if "mu1" not in posterior:
         raise ValueError(f"posterior holds {', '.join(posterior)}; wanted: mu1, sd1, z1, mu2, …")
-    weights, k = Weights(getattr(posterior, "activation", None)), 1
+    weights, k = {}, 1
     while f"mu{k}" in posterior:
         sd = np.asarray(posterior[f"sd{k}"])
         for name, prefix in {f"w{k}": "", f"b{k}": "bias_"}.items():
@@ -102,7 +73,7 @@ def _refuse_masked(X):
         raise ValueError("X holds masked values; wanted: points without")
 
 
-def predict_groups(posterior, X, *, activation=None):
+def predict_groups(posterior, X, *, activation="tanh"):
     """P(y = 1) of each category's network, draw by draw.
 
     Parameters
@@ -111,7 +82,7 @@ def predict_groups(posterior, X, *, activation=None):
         a Dataset or dict of (chain, draw, group, …), the last without an axis for its single output, and the biases b1,
         b2, … where there are any
     X : (group, obs, feature), or (obs, feature), the same points for every category
-    activation : "tanh" or "relu"; None: the posterior's own, and "tanh" for a dict, which does not know it
+    activation : "tanh" or "relu", of the model that the draws come from
 
     Returns
     -------
@@ -121,7 +92,7 @@ def predict_groups(posterior, X, *, activation=None):
     ------
     ValueError
         For points that are masked or do not fit the weights, layers that are missing or do not fit together, and an
-        activation that is unknown or not the posterior's.
+        activation that is unknown.
     """
     found = posterior if "w1" in posterior else combine_weights(posterior)
     names = _list_layers(found)
@@ -140,7 +111,9 @@ def predict_groups(posterior, X, *, activation=None):
     X = np.asarray(X, dtype=float)
     if X.ndim not in (2, 3) or X.shape[-1] != n_feature or (X.ndim == 3 and len(X) != n_groups):
         raise ValueError(f"X has shape {X.shape}; wanted: ({n_groups}, obs, {n_feature}) or (obs, {n_feature})")
-    activate = ACTIVATIONS[choose_activation(posterior, activation)]
+    if activation not in ACTIVATIONS:
+        raise ValueError(f"activation={activation!r}; wanted: one of {', '.join(ACTIVATIONS)}")
+    activate = ACTIVATIONS[activation]
     p = np.empty((n_chains * n_draws, n_groups, X.shape[-2]))
     flat = [w.reshape(-1, *w.shape[2:]) for w in weights]
     flat[-1] = flat[-1][..., None]
@@ -228,7 +201,7 @@ def join_groups(trees):
 
     Returns
     -------
-    Weights, a dict of w1, w2, … (and b1, …) to arrays (chain, draw, group, …), as `predict_groups` takes them
+    dict of w1, w2, … (and b1, …) to arrays (chain, draw, group, …), as `predict_groups` takes them
 
     Raises
     ------
@@ -238,10 +211,7 @@ def join_groups(trees):
     if not len(trees):
         raise ValueError("trees is empty; wanted: results of inference.sample_groups")
     first = trees[0]["posterior"]
-    joined = Weights(first.attrs.get("activation"))
-    for name in [*_list_layers(first), *(name for name in first if name.startswith("b"))]:
-        draws = [tree["posterior"][name] for tree in trees]
-        joined[name] = np.stack([d.values[:, :, 0] if "group" in d.dims else d.values for d in draws], axis=2)
-    if not joined:
+    names = [*_list_layers(first), *(name for name in first if name.startswith("b"))]
+    if not names:
         raise ValueError("the posteriors hold no w1; wanted: results of inference.sample_groups")
-    return joined
+    return {name: np.stack([tree["posterior"][name].values for tree in trees], axis=2) for name in names}

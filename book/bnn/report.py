@@ -9,14 +9,11 @@
 """
 
 import html
-import inspect
 import json
 import math
-import textwrap
 from pathlib import Path
 
 import numpy as np
-from IPython.display import Markdown
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 
@@ -61,10 +58,10 @@ def measured(value, unit):
 
 
 def read_data(name):
-    """What `make studies`, or `make bench` for "bench", wrote to ``book/data/<name>.json``: a dict with its origin."""
+    """What `make studies` or `make bench` wrote to ``book/data/<name>.json``: a dict with its origin."""
     path = DATA / f"{name}.json"
     if not path.exists():
-        command = "make bench" if name == "bench" else "make studies"
+        command = {"bench": "make bench", "bench_settings": "make bench SETTINGS=1"}.get(name, "make studies")
         raise FileNotFoundError(f"book/data/{name}.json is missing; `{command}` writes it")
     return json.loads(path.read_text())
 
@@ -109,13 +106,3 @@ class Table:
     def _cell(text):
         prose = "" if any(c.isdigit() for c in text) and len(text) < 40 else ' class="text"'
         return f"<td{prose}>{html.escape(text)}</td>"
-
-
-def show_source(function):
-    """The source of a function of this package, without its docstring, as it stands."""
-    source = inspect.getsource(function)
-    if function.__doc__:
-        start = source.index('"""')
-        end = source.index('"""', start + 3) + 3
-        source = source[:start].rstrip() + source[end:]
-    return Markdown(f"```python\n{textwrap.dedent(source).strip()}\n```")

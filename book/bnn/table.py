@@ -472,7 +472,7 @@ def _pick(labels, n_train, rng):
 # --- predicting
 
 
-def predict_rows(posterior, split, rows, *, activation=None):
+def predict_rows(posterior, split, rows, *, activation="tanh"):
     """P(y = 1) of each row of a table, by the network of its group, draw by draw.
 
     Parameters
@@ -480,7 +480,7 @@ def predict_rows(posterior, split, rows, *, activation=None):
     posterior : as in `predict.predict_groups`, of a model that was fitted to `split`
     split : Split, with the groups and the scale that the model learned
     rows : Rows, the same table or another one with the same features; labels are not used
-    activation : as in `predict.choose_activation`
+    activation : as in `predict.predict_groups`
 
     Returns
     -------
@@ -492,7 +492,6 @@ def predict_rows(posterior, split, rows, *, activation=None):
         As `Split.place`, and for a posterior of another number of groups.
     """
     weights = posterior if "w1" in posterior else predict.combine_weights(posterior)
-    activation = predict.choose_activation(weights, activation)
     weights = {name: np.asarray(weights[name]) for name in weights}
     n_chains, n_draws, n_groups = weights["w1"].shape[:3]
     if n_groups != len(split.groups):

@@ -5,7 +5,11 @@ from functools import lru_cache
 
 import arviz as az
 import numpy as np
-from bnn import cache, data, diagnose, inference, models, predict, priors, report, score, symmetry
+import pymc as pm
+from bnn import data, diagnose, models, predict, priors, report, score, symmetry
+from bnn.cache import cached
+from bnn.fuse import fuse
+from bnn.inference import ONE_CORE, compile_nuts
 
 N_HIDDEN = (12, 12)
 TARGET = 0.9
@@ -28,7 +32,7 @@ def fit_hierarchical(moons, seed=1, **options):
     """The hierarchical network's posterior, from the cache where it is there."""
     settings = LONG | {name: options.pop(name) for name in list(options) if name in LONG}
     model = models.hierarchical_bnn(moons.X_train, moons.y_train, **{"n_hidden": N_HIDDEN} | options)
-    return cache.sample_cached(model, seed=seed, **settings)
+    return cached(pm.sample)(model=fuse(model), random_seed=seed, **settings, **ONE_CORE)
 
 
 def list_quantities(tree, moons, weights=None):
@@ -105,11 +109,10 @@ def fan_in_scales(n_feature=2, n_hidden=N_HIDDEN):
 
 
 @lru_cache
-def compile_unpooled(n_hidden=N_HIDDEN, **options):
+def compile_unpooled(n_hidden=N_HIDDEN, dtype=None, **options):
     """The network of one category with zero-mean priors, compiled once; `options` of `models.unpooled_bnn`."""
-    moons = load_moons("legacy")
-    model = models.unpooled_bnn(moons.X_train[:1], moons.y_train[:1], n_hidden=n_hidden, **options)
-    return inference.compile_nuts(model)
+    one = load_moons("legacy").group(0)
+    return compile_nuts(fuse(models.unpooled_bnn(one.X_train, one.y_train, n_hidden=n_hidden, **options), dtype=dtype))
 
 
 @lru_cache
@@ -118,7 +121,7 @@ def compile_informed(nu=None):
     one = load_moons("legacy").group(0)
     mean, cholesky = priors.scale_prior((1.0, 1.0, 1.0), 2, N_HIDDEN)
     model = models.informed_bnn(one.X_train, one.y_train, mean=mean, cholesky=cholesky, nu=nu, n_hidden=N_HIDDEN)
-    return inference.compile_nuts(model)
+    return compile_nuts(fuse(model))
 
 
 def learn_priors(posterior, seed=1):

@@ -7,6 +7,7 @@ says so.
 import numpy as np
 import pytensor
 from bnn import data, models
+from bnn.fuse import fuse
 
 from studies.nuts_width import N_HIDDEN
 
@@ -34,9 +35,8 @@ def compute(likelihood, backend):
 def evaluate(likelihood, mode):
     """Log density and gradient at a random position."""
     moons = data.legacy_rotated_moons()
-    model = models.hierarchical_bnn(
-        moons.X_train, moons.y_train, n_hidden=(N_HIDDEN, N_HIDDEN), likelihood=likelihood
-    )  # fmt: skip
+    model = models.hierarchical_bnn(moons.X_train, moons.y_train, n_hidden=(N_HIDDEN, N_HIDDEN))
+    model = fuse(model) if likelihood == "fused" else model
     function = model.logp_dlogp_function(ravel_inputs=True, mode=mode)
     size = sum(value.size for value in model.initial_point().values())
     return function(0.3 * np.random.default_rng(0).normal(size=size))

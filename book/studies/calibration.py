@@ -13,6 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 from bnn import inference, models, predict
+from bnn.fuse import fuse
 from scipy.special import expit, logit
 
 MEASURED = False
@@ -60,8 +61,8 @@ def compile_model(model):
     _, X, y = draw_truth(model, 1)
     n_hidden = SHAPES[model][2]
     if model == "flat":
-        return inference.compile_nuts(models.flat_bnn(X[0], y[0], n_hidden=n_hidden, likelihood="fused"))
-    return inference.compile_nuts(models.hierarchical_bnn(X, y, n_hidden=n_hidden))
+        return inference.compile_nuts(fuse(models.flat_bnn(X[0], y[0], n_hidden=n_hidden)))
+    return inference.compile_nuts(fuse(models.hierarchical_bnn(X, y, n_hidden=n_hidden)))
 
 
 def compute(model, seed):

@@ -5,6 +5,7 @@ The articles' data. "failed" is a fit whose loss or weights became NaN; its othe
 
 import numpy as np
 from bnn import inference, models, predict
+from bnn.fuse import fuse
 
 from studies import _approximations, _fits
 
@@ -30,7 +31,7 @@ def compute(way, seed):
     """Final loss, group sds, test scores, and correlations of the first layer's group means in the approximation."""
     n_hidden, start = WAYS[way]
     moons = _fits.load_moons("legacy")
-    model = models.hierarchical_bnn(moons.X_train, moons.y_train, n_hidden=(n_hidden, n_hidden))
+    model = fuse(models.hierarchical_bnn(moons.X_train, moons.y_train, n_hidden=(n_hidden, n_hidden)))
     try:
         loss, draws = (_fit_full_rank if way.startswith("full") else _fit_mean_field)(model, start, seed)
     except FloatingPointError:  # PyMC's word for NaN

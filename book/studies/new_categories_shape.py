@@ -10,6 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 from bnn import data, inference, models, predict, priors, score, symmetry
+from bnn.fuse import fuse
 
 from studies import _fits
 from studies.new_categories import KINDS, SIZES, draw_categories
@@ -60,7 +61,7 @@ def compile_five():
     """The five-unit network of one category, compiled once."""
     one, (mean, cholesky) = _fits.load_moons("legacy").group(0), priors.scale_prior((1.0, 1.0, 1.0), 2, FIVE)
     model = models.informed_bnn(one.X_train, one.y_train, mean=mean, cholesky=cholesky, n_hidden=FIVE)
-    return inference.compile_nuts(model)
+    return inference.compile_nuts(fuse(model))
 
 
 @lru_cache(maxsize=1)

@@ -9,6 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 from bnn import data, diagnose, inference, models, predict
+from bnn.fuse import fuse
 
 MEASURED = False
 # the book's network and settings, chosen on rotated_moons(seed=101), 102 and 103; the others get more draws, so that
@@ -38,7 +39,8 @@ def load_moons(name):
 def compile_network(n_hidden):
     """Compiled once for each width; data sets are swapped."""
     moons = load_moons("legacy")
-    return inference.compile_nuts(models.hierarchical_bnn(moons.X_train, moons.y_train, n_hidden=(n_hidden, n_hidden)))
+    model = models.hierarchical_bnn(moons.X_train, moons.y_train, n_hidden=(n_hidden, n_hidden))
+    return inference.compile_nuts(fuse(model))
 
 
 def compute(n_hidden, data, seed):

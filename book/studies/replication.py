@@ -13,7 +13,9 @@ from functools import lru_cache
 from itertools import product
 
 import numpy as np
+import pymc as pm
 from bnn import data, diagnose, inference, models, predict, score
+from bnn.fuse import fuse
 
 from studies import _approximations, _fits
 
@@ -260,9 +262,10 @@ def _sample(part, choice, level, method, data_seed, seed, moons):
 def _run_hierarchical(part, choice, level, data_seed, seed):
     moons = make_data(level, choice, data_seed)
     _, shared, own = CHOICES.get(choice, {}).get(level, ({}, {}, {}))
-    options = {"n_hidden": _fits.N_HIDDEN, "dtype": DTYPE[part]} | shared | own
+    options = {"n_hidden": _fits.N_HIDDEN} | shared | own
     model = models.hierarchical_bnn(list(moons.X_train), list(moons.y_train), **options)
-    return inference.sample_nuts(model, seed=seed, target_accept=_fits.TARGET, **SAMPLER[part][0])
+    settings = {"target_accept": _fits.TARGET, **SAMPLER[part][0], **inference.ONE_CORE}
+    return pm.sample(model=fuse(model, dtype=DTYPE[part]), random_seed=seed, **settings)
 
 
 def _sample_hierarchical(part, choice, level, data_seed, seed, moons):
@@ -315,7 +318,7 @@ def _join_chains(p):
 def _approximate(method, moons, seed):
     """Train probabilities, draws of test probabilities, and what a row says of the fit."""
     n_hidden = (5, 5) if "5 units" in method else _fits.N_HIDDEN
-    model = models.hierarchical_bnn(moons.X_train, moons.y_train, n_hidden=n_hidden)
+    model = fuse(models.hierarchical_bnn(moons.X_train, moons.y_train, n_hidden=n_hidden))
     draws, found = APPROXIMATIONS[method](model, seed)
     linear = {name: found.pop(name) for name in ("mode", "shifts") if name in found}
     if not all(np.isfinite(values).all() for values in draws.values()):

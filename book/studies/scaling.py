@@ -9,7 +9,10 @@ from functools import lru_cache
 from tempfile import TemporaryDirectory
 
 import numpy as np
-from bnn import cache, data, diagnose, inference, models, predict, priors, symmetry
+import pymc as pm
+from bnn import data, diagnose, inference, models, predict, priors, symmetry
+from bnn.cache import cached
+from bnn.fuse import fuse
 
 from studies import _fits
 
@@ -81,7 +84,8 @@ def list_tasks():
     """Arguments of `fit_category` for each category."""
     old = _fits.load_moons("legacy")
     model = models.hierarchical_bnn(old.X_train, old.y_train, n_hidden=_fits.N_HIDDEN)
-    posterior = cache.sample_cached(model, seed=1, draws=850, tune=600, target_accept=_fits.TARGET)["posterior"]
+    settings = {"draws": 850, "tune": 600, "target_accept": _fits.TARGET, **inference.ONE_CORE}
+    posterior = cached(pm.sample)(model=fuse(model), random_seed=1, **settings)["posterior"]
     mean, sd = learn_narrow_normal(posterior)
     new = data.rotated_moons(seed=DATA_SEED, n_groups=N_CATEGORIES, n_train=20, n_test=200)
     seeds = np.random.SeedSequence(DATA_SEED).generate_state(N_CATEGORIES)

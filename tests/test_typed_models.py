@@ -1,0 +1,86 @@
+"""The models that chapters type are those of `bnn.models`, which studies and other chapters take."""
+
+from pathlib import Path
+
+import jupytext
+import numpy as np
+import pymc as pm
+import pytest
+from bnn import cache, data, models, priors
+from bnn.fuse import fuse
+
+BOOK = Path(models.__file__).parents[1]
+MOONS = data.legacy_rotated_moons()
+FLAT = data.flat_moons(seed=0)
+NEW = data.rotated_moons(seed=201, n_groups=1).group(0)
+N01 = priors.scale_prior((1.0, 1.0, 1.0), 2, (12, 12))
+NAMES = {"pm": pm, "np": np, "fuse": fuse, "moons": MOONS}
+EIGHTEEN = models.hierarchical_bnn(MOONS.X_train, MOONS.y_train)
+
+
+def run_cell(chapter, start, **names):
+    """What is defined after the one cell of a chapter that begins so."""
+    cells = [cell.source for cell in jupytext.read(BOOK / f"{chapter}.md").cells if cell.source.startswith(start)]
+    assert len(cells) == 1, f"{len(cells)} cells of {chapter} begin with {start!r}"
+    space = NAMES | names
+    exec(cells[0], space)
+    return space
+
+
+def type_hierarchical(chapter):
+    return run_cell(chapter, 'coords = {"group"')["model"]
+
+
+def type_images():
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(size=(6, 64)), np.arange(6, dtype="int32")
+    return run_cell("digits", "def build")["build"](X, y, 1000), models.digit_bnn(X, y, total_size=1000)
+
+
+PAIRS = {
+    "flat_advi": lambda: (
+        run_cell("flat_advi", "coords = {", X_train=FLAT.X_train, y_train=FLAT.y_train)["model"],
+        models.flat_bnn(FLAT.X_train, FLAT.y_train),
+    ),
+    "minibatch_advi": lambda: (
+        run_cell("minibatch_advi", "def build")["build"](FLAT.X_train, FLAT.y_train, 2000),
+        models.flat_bnn(FLAT.X_train, FLAT.y_train, total_size=2000),
+    ),
+    "unpooled": lambda: (
+        run_cell("unpooled", "with pm.Model() as network")["network"],
+        models.unpooled_bnn(MOONS.X_train[0], MOONS.y_train[0]),
+    ),
+    "unpooled, one for all": lambda: (
+        run_cell("unpooled", "with pm.Model() as one_for_all", pooled=MOONS.pooled())["one_for_all"],
+        models.flat_bnn(MOONS.pooled().X_train, MOONS.pooled().y_train),
+    ),
+    "hierarchical_nuts": lambda: (type_hierarchical("hierarchical_nuts"), EIGHTEEN),
+    "group_sd": lambda: (type_hierarchical("group_sd"), EIGHTEEN),
+    "engines": lambda: (run_cell("engines", "def build(moons")["build"](MOONS), EIGHTEEN),
+    "informed_priors": lambda: (
+        run_cell("informed_priors", "coords = {", new=NEW, N01=N01)["model"],
+        models.informed_bnn(NEW.X_train, NEW.y_train, mean=N01[0], cholesky=N01[1]),
+    ),
+    "digits": type_images,
+}
+
+
+@pytest.mark.parametrize("chapter", PAIRS)
+def test_a_typed_model_has_the_log_density_of_the_module_s(chapter):
+    typed, module = PAIRS[chapter]()
+    assert {rv.name for rv in typed.free_RVs} == {rv.name for rv in module.free_RVs}
+    functions = [model.compile_logp(mode="FAST_COMPILE") for model in (typed, module)]
+    rng = np.random.default_rng(1)
+    for _ in range(2):
+        point = {name: 0.5 * rng.normal(size=value.shape) for name, value in module.initial_point().items()}
+        page, ours = (float(function(point)) for function in functions)
+        assert page == pytest.approx(ours, rel=1e-12)
+
+
+@pytest.mark.parametrize("chapter", ["hierarchical_nuts", "group_sd", "weight_correlations"])
+def test_chapters_find_each_other_s_draws(chapter):
+    if chapter == "weight_correlations":
+        fast = run_cell(chapter, "moons = data", data=data)["build"](12)
+    else:
+        fast = fuse(type_hierarchical(chapter), check=False)
+    assert cache.digest_run(fast, {}) == cache.digest_run(fuse(EIGHTEEN, check=False), {})
