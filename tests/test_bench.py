@@ -448,8 +448,8 @@ def test_the_table_in_the_book_is_the_record_of_a_whole_run():
 @pytest.mark.slow
 def test_stock_pymc_as_a_user_has_it_runs_without_the_book_s_settings(tmp_path, monkeypatch):
     monkeypatch.setenv("BENCH_COMPILED", str(tmp_path))
-    case = {"form": "typed, numba", "n_hidden": 2, "n_calls": 1}
-    (ours,), (users,) = (harness.run_group("time_form", [case], False, s) for s in harness.SETTINGS.values())
+    case = {"n_hidden": 2, "n_calls": 1, "repetitions": 1}
+    (ours,), (users,) = (harness.run_group("time_forms", [case], False, s) for s in harness.SETTINGS.values())
     assert (ours["fastmath"], users["fastmath"]) == (False, True)
     assert set(map(str.lower, ours["blas"])) == {"sandybridge"} or platform.machine() not in ("x86_64", "AMD64")
     assert list(tmp_path.iterdir())  # compiled apart

@@ -226,7 +226,6 @@ def test_another_optimizer_takes_other_steps_from_the_same_start(conjugate):
     assert abs(slow.loss[1] - fast.loss[1]) > 1e-6
 
 
-@pytest.mark.xfail(strict=True, reason="PyMC's line of the average loss is no longer kept out")
 def test_advi_prints_nothing(network, capfd, caplog):
     caplog.set_level("INFO", logger="pymc")  # as PyMC sets it outside pytest
     inference.fit_advi(network, 20, seed=1).draw(5, seed=1)

@@ -156,13 +156,12 @@ def run(quick):
 def run_settings(repetitions=3):
     """The model typed, fused and by hand, with this book's settings and as a user has it, in turn: load meets all."""
     started, rows = time.monotonic(), []
-    forms = ("typed, c", "typed, numba", "fused", "by hand")
-    arguments = [{"form": form, "n_hidden": 12, "n_calls": 500} for form in forms]
+    arguments = [{"n_hidden": 12, "n_calls": 500}]
     with tempfile.TemporaryDirectory() as folder:
         os.environ["BENCH_COMPILED"] = folder
         for _ in range(repetitions):
             for settings, start in SETTINGS.items():
-                rows += [{"settings": settings} | row for row in run_group("time_form", arguments, False, start)]
+                rows += [{"settings": settings} | row for row in run_group("time_forms", arguments, False, start)]
                 print(*map(shorten, rows[-len(arguments) :]), sep="\n", flush=True)
     write_table(DATA / "bench_settings.json", started, study="bench_settings", rows=rows)
 
@@ -171,7 +170,7 @@ def shorten(row):
     """A row in one line, numbers in three digits."""
     if "rows" in row:  # of `time_gradients` and `time_parts`
         parts = (f"{r['form']} {r.get('part', '')}: {r['us']:.3g} us" for r in row["rows"])
-        return f"n_hidden {row['n_hidden']}, {', '.join(parts)}"
+        return f"{row.get('settings', '')} n_hidden {row['n_hidden']}, {', '.join(parts)}"
     return ", ".join(f"{k} {v:.3g}" if isinstance(v, float) else f"{k} {v}" for k, v in row.items())
 
 

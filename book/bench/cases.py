@@ -40,7 +40,7 @@ def find_least(call, n_calls=500, repetitions=9):
     return 1e6 * best
 
 
-def make_gradient(likelihood, X, y, n_hidden, dtype="float64"):
+def make_gradient(likelihood, X, y, n_hidden, dtype="float64", mode="NUMBA"):
     """The whole log posterior and its gradient as one call, and the CPU seconds to compile it (cache as it is)."""
     if likelihood == "by hand":
         model = write_by_hand(X, y, n_hidden)
@@ -49,7 +49,7 @@ def make_gradient(likelihood, X, y, n_hidden, dtype="float64"):
         model = fuse(model, dtype=dtype) if likelihood == "fused" else model
 
     def compile_model():
-        gradient = model.logp_dlogp_function(ravel_inputs=True, mode="NUMBA")
+        gradient = model.logp_dlogp_function(ravel_inputs=True, mode=mode)
         gradient._pytensor_function.trust_input = True
         gradient(position)
         return gradient
@@ -112,23 +112,26 @@ def time_gradients(n_hidden, n_calls):
     return {"rows": rows}
 
 
-def time_form(form, n_hidden, n_calls):
-    """Microseconds of one gradient of one model on the articles' data, and the settings in force, by the libraries.
+FORMS = {
+    "typed in PyMC, C": ("graph", "CVM"),
+    "typed in PyMC, Numba": ("graph", "NUMBA"),
+    "typed, then fused": ("fused", "NUMBA"),
+    "fused likelihood by hand": ("by hand", "NUMBA"),
+}
 
-    Forms are "typed, c" and "typed, numba", stock PyMC; "fused", after `fuse`; "by hand", as `write_by_hand`.
+
+def time_forms(n_hidden, n_calls, repetitions=9):
+    """Microseconds of one gradient of one model in four forms, on the articles' data, taking turns in one process.
+
+    And the settings in force, as the libraries say them.
     """
     moons, widths = load_moons("legacy"), (n_hidden, n_hidden)
-    if form.startswith("typed"):
-        found = gradients.time_gradient_pymc(
-            moons.X_train, moons.y_train, n_hidden=widths, seed=0, backend=form.split()[1], n_calls=n_calls
-        )
-    else:
-        call, seconds = make_gradient(form, moons.X_train, moons.y_train, widths)
-        found = {"microseconds": find_least(call, n_calls), "compile_seconds": seconds}
+    calls = {form: make_gradient(name, moons.X_train, moons.y_train, widths, mode=mode)
+             for form, (name, mode) in FORMS.items()}  # fmt: skip
+    turns = [{form: find_least(call, n_calls, 1) for form, (call, _) in calls.items()} for _ in range(repetitions)]
     blas = {info["architecture"] for info in threadpool_info() if info["internal_api"] == "openblas"}
     return {
-        "us": found["microseconds"],
-        "compile": found["compile_seconds"],
+        "rows": [{"form": form, "us": min(turn[form] for turn in turns), "compile": calls[form][1]} for form in FORMS],
         "fastmath": bool(pytensor.config.numba__fastmath),
         "blas": sorted(blas),
     }

@@ -6,6 +6,7 @@ check sums fit, and it says itself that it comes from this very run; else the mo
 environment variable BNN_CACHE names the folder, or is "off".
 """
 
+import contextlib
 import functools
 import hashlib
 import inspect
@@ -60,7 +61,7 @@ def cached(sample):
     Raises
     ------
     ValueError
-        From that function, for no model or no seed.
+        From that function, for a seed that is no integer of at least 0.
     """
 
     @functools.wraps(sample)
@@ -74,7 +75,8 @@ def cached(sample):
         if tree is None:
             tree = _strip(sample(model=model, **options))
             tree.attrs[RUN] = run
-            if path is not None and np.isfinite(tree["sample_stats"]["energy"]).all():  # else it was interrupted
+            whole = tree["posterior"].sizes["draw"] == draws and np.isfinite(tree["sample_stats"]["energy"]).all()
+            if path is not None and whole:  # else it was interrupted
                 _write(tree, path)
         return tree
 
@@ -106,7 +108,8 @@ def _write(tree, path):
     except OSError as error:
         LOG.warning("the posterior could not be stored: %s", error)
     finally:
-        part.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            part.unlink()
 
 
 def _read(path, run):
@@ -136,7 +139,7 @@ def digest_run(model, asked):
     digest = hashlib.sha256()
 
     def add(*things):
-        digest.update(json.dumps(things, default=str).encode())
+        digest.update(json.dumps(things, default=_show).encode())
 
     add(sorted(asked.items()), platform.machine(), platform.processor(), _describe_processor())
     add({name: version(name) for name in PACKAGES}, platform.python_version())
@@ -163,6 +166,13 @@ def digest_run(model, asked):
         places |= {variable: f"v{len(places) + i}" for i, variable in enumerate(node.outputs)}
     add([places.get(variable, "?") for variable in outputs])
     return digest.hexdigest()
+
+
+def _show(thing):
+    """What JSON does not know, as text; arrays to the last bit."""
+    if isinstance(thing, np.ndarray) and thing.dtype != object:
+        return [thing.dtype.str, thing.shape, hashlib.sha256(np.ascontiguousarray(thing).tobytes()).hexdigest()]
+    return str(thing)
 
 
 def _add_array(digest, values):

@@ -1,5 +1,7 @@
 """What PyMC and nutpie are told in this book: one core, a seed, no progress in stored outputs; and how ADVI starts."""
 
+import contextlib
+import logging
 import os
 import sys
 import warnings
@@ -108,16 +110,29 @@ def fit_advi(
     sds = {name: np.full(int(np.prod(shape)), start_sd) for name, shape in shapes.items()}  # PyMC wants them flat
     normal = pm.MeanField(model=model, start=means, start_sigma=sds, random_seed=int(fit_seed))
     options = {} if optimizer is None else {"obj_optimizer": optimizer}
-    approx = pm.fit(
-        n_steps, method=KLqp(normal, beta=beta), model=model, backend=backend, callbacks=callbacks,
-        progressbar=is_watched(), **options,
-    )  # fmt: skip
+    with _quiet():
+        approx = pm.fit(
+            n_steps, method=KLqp(normal, beta=beta), model=model, backend=backend, callbacks=callbacks,
+            progressbar=is_watched(), **options,
+        )  # fmt: skip
     loss = np.asarray(approx.hist)
     if len(loss) == 0:  # PyMC returns an interrupted fit without a word
         raise KeyboardInterrupt
     if len(loss) < n_steps:
         warnings.warn(f"Interrupted: {len(loss):,} of {n_steps:,} steps were taken.", stacklevel=2)
     return Advi(approx, loss, model)
+
+
+@contextlib.contextmanager
+def _quiet():
+    """Keep PyMC's closing line out of stored outputs; warnings still show."""
+    logger = logging.getLogger("pymc")
+    level = logger.level
+    logger.setLevel(max(level, logging.WARNING))
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def _scale_start(start, shape):
