@@ -97,7 +97,7 @@ def test_rows_are_counted_by_group(rows):
 
 def test_some_rows_are_a_table_of_the_same_groups(frame, rows):
     some = rows.take([40, 3])
-    assert (some.groups, some.number.tolist(), some.group.tolist()) == (rows.groups, [40, 3], [1, 2])
+    assert (some.groups, some.ids["row"].tolist(), some.group.tolist()) == (rows.groups, [40, 3], [1, 2])
     np.testing.assert_array_equal(some.values, frame.loc[[40, 3], ["age", "income"]])
     assert some.ids["name"].tolist() == ["person 40", "person 3"]
     assert some.labels.tolist() == frame.loc[[40, 3], "moved"].tolist()
@@ -112,21 +112,12 @@ def test_reading_leaves_the_frame_as_it_was(frame):
 
 def test_lines_of_a_file_are_counted_as_an_editor_does(write):
     rows = table.read_table(write("town,age,income,moved\nUlm,30,1,0\n\nBonn,40,2,1\n\n"), **GOOD)
-    assert rows.number.tolist() == [2, 4]
-
-
-def test_line_breaks_inside_quotes_are_counted_as_well(write):
-    text = 'town,age,income,moved,name\n"Ulm",30,1,0,"Ada\nLovelace"\n\nBonn,40,2,1,"a\r\nb"\nBonn,41,2,1,c\n'
-    rows = table.read_table(write(text), **GOOD, ids=["name"])
-    assert rows.number.tolist() == [2, 5, 7]
-    refuses(write(f"{text}Bonn,,2,1,d\n"), "feature 'age' is missing in 1 row of 4 (line 8)")
+    assert rows.ids["line"].tolist() == [2, 4]
 
 
 def test_a_name_and_a_column_may_be_called_na(write):
-    path = write("town,age,income,moved,NA\nUlm,30,1,0,NA\nUlm,40,2,1,None\nUlm,41,2,1,\n")
-    names = table.read_table(path, **GOOD, ids=["NA"]).ids["NA"]
-    assert names[:2].tolist() == ["NA", "None"]
-    assert pd.isna(names[2])
+    path = write("town,age,income,moved,NA\nUlm,30,1,0,NA\nUlm,40,2,1,None\nUlm,41,2,1,007\n")
+    assert table.read_table(path, **GOOD, ids=["NA"]).ids["NA"].tolist() == ["NA", "None", "007"]
 
 
 def test_one_name_in_two_normal_forms_of_unicode_is_one_group(frame):
@@ -188,11 +179,6 @@ def test_rows_to_predict_need_no_label(frame):
     assert rows.count()[1] is None
 
 
-def test_lists_of_columns_are_lists(frame):
-    for wrong in ({"features": None}, {"features": 3}, {"ids": None}):
-        refuses(frame, "wanted: a list of column names", **wrong)
-
-
 # --- what is refused, in which words -------------------------------------------------------------------------
 
 
@@ -200,87 +186,71 @@ def test_a_missing_column_is_named_with_those_that_are_there_and_the_nearest(fra
     message = "the table has no column 'incom'; there are 'town', 'age', 'income', 'moved' and 'name'. Did you mean"
     refuses(frame, f"{message} 'income'?", features=["age", "incom"])
     refuses(frame, "no column 'Town'", group="Town")
-    refuses(frame, "no columns 'xyz' and 'zyx'; there are", features=["xyz", "zyx"])
+    refuses(frame, "no column 3; there are", group=3)
 
 
 def test_a_file_with_another_separator_is_recognised(write):
-    path = write("town;age;income;moved\nUlm;30;1;0\n")
-    refuses(path, "Are the columns separated by ';'? Then pass sep=';'")
-    path = write("town;age;income;moved\nUlm;30;1,5;0\n")  # one comma in the second line, none in the first
-    refuses(path, "pass sep=';', and decimal=',' where the comma is the decimal point")
+    hint = "pass sep=';' or sep='\\t' where these separate columns, and decimal=',' where commas are decimal points"
+    refuses(write("town;age;income;moved\nUlm;30;1;0\n"), f"there are 'town;age;income;moved'; {hint}")
+    refuses(write("town;age;income;moved\nUlm;30;1,5;0\n"), hint)  # a comma in the second line, none in the first
 
 
-def test_a_file_that_is_not_there_is_named_with_the_nearest(write):
-    path = write("town\n")
-    with pytest.raises(FileNotFoundError, match=r"peple\.csv; wanted: a CSV file\. Did you mean 'people\.csv'\?"):
-        table.read_table(path.with_name("peple.csv"), **GOOD)
+def test_a_file_that_is_not_there_is_named(write):
+    with pytest.raises(FileNotFoundError, match=r"peple\.csv"):
+        table.read_table(write("town\n").with_name("peple.csv"), **GOOD)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "people.csv is empty, or its first line is; wanted: a line of names"),
-        ("\ntown,age,income,moved\nUlm,30,1,0\n", "people.csv is empty, or its first line is"),
+        ("", "people.csv is no table: No columns to parse from file; wanted: a CSV file"),
+        ("\ntown,age,income,moved\nUlm,30,1,0\n", "people.csv is no table"),
         ("town,age,income,moved\n", "people.csv has names and no rows"),
-        ("town,age,,moved\nUlm,30,1,0\n", "people.csv has columns without a name"),
+        ("town,age,,moved\nUlm,30,1,0\n", "people.csv has no column 'income'; there are 'town', 'age', ''"),
         ("town,age,income,moved\nUlm,30,1,0,5\n", "Expected 4 fields in line 2, saw 5"),
-        ("town,age,age,income,moved\nUlm,30,31,1,0\n", "people.csv has two columns 'age'"),
+        ("town,age,age,income,moved\nUlm,30,31,1,0\n", "column 'age' is there or asked for twice"),
     ],
 )
 def test_a_file_that_is_no_table_is_refused(write, text, message):
     refuses(write(text), message)
 
 
-@pytest.mark.parametrize("name", ["people.csv.gz", "people.csv.zip", "people.csv.xz", "people.tar"])
-def test_a_file_is_read_as_text_whatever_its_name_says(write, name):
-    refuses(write("no archive\n", name), f"{name} has names and no rows")
-
-
-def test_a_packed_file_is_refused(tmp_path):
+def test_a_packed_file_is_read_as_well(tmp_path):
     path = tmp_path / "people.csv.gz"
     path.write_bytes(gzip.compress(b"town,age,income,moved\nUlm,30,1,0\n"))
-    refuses(path, "people.csv.gz is not text in UTF-8; wanted: a CSV file, unpacked and saved as 'CSV UTF-8'")
+    assert table.read_table(path, **GOOD).values.tolist() == [[30, 1]]
 
 
-def test_a_field_too_many_is_located_after_line_breaks_inside_quotes(write):
-    refuses(write('town,age,income,moved\n"U\nlm",30,1,0\nUlm,30,1,0,5\n'), "Expected 4 fields in line 4, saw 5")
+def test_columns_that_are_not_asked_for_may_be_anything(write):
+    path = write("town,age,income,moved,,,note,note\nUlm,30,1,0,,,a,\n,,,,,,,\nBonn,40,2,1,,,,b\n")
+    assert table.read_table(path, **GOOD).ids["line"].tolist() == [2, 4]
 
 
 def test_a_file_in_another_encoding_is_refused(write):
-    refuses(write("town,age,income,moved\nKöln,30,1,0\n", encoding="latin-1"), "people.csv is not text in UTF-8")
-
-
-def test_a_source_is_a_path_or_a_frame():
-    refuses(None, "source is a NoneType; wanted: the path of a CSV file, or a DataFrame")
-
-
-def test_a_separator_is_one_character(write):
-    refuses(write("town\n"), "sep=', '; wanted: one character", sep=", ")
+    path = write("town,age,income,moved\nKöln,30,1,0\n", encoding="latin-1")
+    refuses(path, "people.csv is no table: 'utf-8' codec can't decode")
 
 
 def test_a_frame_without_rows_or_with_a_column_twice_is_refused(frame):
-    refuses(frame.iloc[:0], "the table has shape (0, 5)")
-    refuses(frame.rename(columns={"name": "age"}), "the table has two columns 'age'")
+    refuses(frame.iloc[:0], "the table has names and no rows")
+    refuses(frame.rename(columns={"name": "age"}), "column 'age' is there or asked for twice")
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"features": ["age", "age"]}, "column 'age' is given twice"),
-        ({"features": ["age", "town"]}, "column 'town' is given twice"),
-        ({"features": ["age", "moved"]}, "column 'moved' is given twice"),
-        ({"features": "age"}, "features='age'; wanted: a list of column names"),
-        ({"features": []}, "features is empty"),
-        ({"group": ["town"]}, "group=['town']; wanted: the name of one column"),
-        ({"label": 3}, "label=3; wanted: the name of one column"),
-        ({"ids": "name"}, "ids='name'; wanted: a list of column names"),
-        ({"classes": "no"}, "classes='no'; wanted: two different values"),
-        ({"classes": ("no", "no")}, "wanted: two different values"),
-        ({"classes": {"no": 0, "yes": 1}}, "classes={'no': 0, 'yes': 1}; wanted: two different values, in order"),
-        ({"classes": {"yes"}}, "classes={'yes'}; wanted: two different values, in order"),
-        ({"classes": 2}, "classes=2; wanted: two different values, in order"),
+        ({"features": ["age", "age"]}, "column 'age' is there or asked for twice"),
+        ({"features": ["age", "town"]}, "column 'town' is there or asked for twice"),
+        ({"features": ["age", "moved"]}, "column 'moved' is there or asked for twice"),
+        ({"features": "age"}, "features='age', ids=(); wanted: lists of column names"),
+        ({"features": []}, "wanted: lists of column names, at least one feature"),
+        ({"ids": "name"}, "ids='name'; wanted: lists of column names"),
+        ({"group": ["town"]}, "no column ['town']; there are"),
+        ({"classes": "no"}, "classes='no'; wanted: a list of two values"),
+        ({"classes": ("no", "no")}, "classes=('no', 'no'); wanted: a list of two values"),
+        ({"classes": {"no": 0, "yes": 1}}, "classes={'no': 0, 'yes': 1}; wanted: a list of two values"),
         ({"decimal": ";"}, "decimal=';'; wanted: '.' or ','"),
-        ({"classes": (0, 1), "label": None}, "classes=(0, 1) without a label"),
+        ({"classes": (0, 1), "label": None}, "classes=(0, 1); wanted: a list of two values of the label"),
     ],
 )
 def test_arguments_that_make_no_sense_are_refused(frame, changes, message):
@@ -300,9 +270,9 @@ def test_an_empty_field_of_a_file_is_located_by_its_line(write):
 
 def test_a_missing_group_and_a_missing_label_are_refused(frame):
     refuses(frame.assign(town=frame["town"].where(frame.index != 5)), "group 'town' is missing in 1 row of 62 (row 5)")
-    refuses(frame.assign(town=frame["town"].where(frame.index != 5)), "in each row, and none called NA or None")
+    refuses(frame.assign(town=frame["town"].where(frame.index != 5)), "in each row, none called NA or None")
     without = frame.assign(moved=frame["moved"].where(frame.index != 5))
-    refuses(without, "label 'moved' is missing in 1 row of 62 (row 5); wanted: a label in each row; read rows to be")
+    refuses(without, "label 'moved' is missing in 1 row of 62 (row 5); wanted: a label in each row, or label=None")
 
 
 def test_text_in_a_feature_is_shown_and_located(frame):
@@ -311,32 +281,24 @@ def test_text_in_a_feature_is_shown_and_located(frame):
     refuses(frame, "feature 'age' holds text, 'young' and 'old', in 2 rows of 62 (rows 3 and 8); wanted: numbers")
 
 
-def test_a_decimal_comma_is_recognised(write):
-    refuses(write('town,age,income,moved\nUlm,30,"1,5",0\n'), "or decimal=',' where the comma is the decimal point")
+@pytest.mark.parametrize("number", ["1,5", "1,234", "-1,5", "1,234.5"])
+def test_a_comma_is_not_taken_for_a_decimal_comma_or_a_mark_for_thousands(write, number):
+    path = write(f'town,age,income,moved\nUlm,30,"{number}",0\n')
+    message = "(line 2); wanted: '.' as the decimal point, no mark for thousands; or pass decimal=','"
+    refuses(path, f"feature 'income' holds text, '{number}', in 1 row of 1 {message}")
 
 
-@pytest.mark.parametrize("number", ["1.234", "1.234,5", "-1.234"])
+@pytest.mark.parametrize("number", ["1.234", "1.000", "1.234,5", "-1.234"])
 def test_with_a_decimal_comma_a_point_is_no_part_of_a_number(write, number):
     path = write(f"town;age;income;moved\nUlm;{number};1,5;0\nBonn;999;2;1\n")
-    message = f"'age' holds text, '{number}', in 1 row of 2 (line 2); wanted: numbers"
+    message = f"'age' holds text, '{number}', in 1 row of 2 (line 2); wanted: ',' as the decimal point, no mark for"
     refuses(path, message, sep=";", decimal=",")
-    refuses(path, "with a decimal comma and no mark for thousands", sep=";", decimal=",")
 
 
-def test_a_comma_that_may_mark_thousands_is_not_taken_for_a_decimal_comma(write):
-    path = write('town,age,income,moved\nUlm,"1,234",1,0\nUlm,999,1,0\n')
-    refuses(path, "leave the comma out where it marks thousands, or pass decimal=',' where it is the decimal point")
-
-
-@pytest.mark.parametrize("value", [1e308, -1e200])
+@pytest.mark.parametrize("value", [np.inf, 1e308, -1e200])
 def test_values_that_no_standard_deviation_can_hold_are_refused(frame, value):
     frame.loc[3, "income"] = value
-    refuses(frame, "feature 'income' is beyond 1e+150 in 1 row of 62 (row 3); wanted: another unit, or is it a code")
-
-
-def test_infinite_values_are_refused(frame):
-    frame.loc[3, "income"] = np.inf
-    refuses(frame, "feature 'income' is infinite in 1 row of 62 (row 3); wanted: finite numbers")
+    refuses(frame, "feature 'income' is infinite or beyond 1e150 in 1 row of 62 (row 3); wanted: finite numbers in an")
 
 
 def test_text_labels_are_counted_with_a_way_to_map_them(frame):
@@ -349,14 +311,25 @@ def test_text_labels_are_counted_with_a_way_to_map_them(frame):
 
 def test_more_than_two_labels_are_refused(frame):
     frame.loc[0, "moved"] = 2
-    refuses(frame, "'2' (1 row); wanted: two classes; these models tell two apart")
+    refuses(frame, "'2' (1 row); wanted: two classes, '0' and '1', or others in classes")
 
 
 def test_labels_outside_the_named_classes_are_refused(frame):
     frame["moved"] = np.where(frame["moved"] == 1, "yes", "no")
-    refuses(frame, "label 'moved' holds 'yes' (21 rows); wanted: 'no' and 'Yes', as in classes", classes=("no", "Yes"))
-    only = frame.assign(moved="no")
-    refuses(only, "label 'moved' never holds 'yes'", classes=("no", "yes"))
+    message = "label 'moved' holds 'no' (41 rows) and 'yes' (21 rows); wanted: two classes, 'no' and 'Yes', or others"
+    refuses(frame, message, classes=("no", "Yes"))
+
+
+def test_rows_of_one_of_two_classes_can_be_read(frame):
+    rows = table.read_table(frame.assign(moved="no"), **GOOD, classes=("yes", "no"))
+    assert rows.labels.tolist() == [1] * 62
+
+
+def test_rows_may_bear_one_number_more_than_once(frame):
+    twice = pd.concat([frame, frame])
+    assert table.read_table(twice, **GOOD).values.shape == (124, 2)
+    twice["income"] = twice["income"].where(twice["name"] != "person 5")
+    refuses(twice, "feature 'income' is missing in 2 rows of 124 (rows 5 and 5)")
 
 
 def test_everything_that_is_wrong_with_the_values_is_said_at_once(frame):
@@ -434,19 +407,20 @@ def fails_to_split(rows, message, **options):
 
 def test_a_single_group_is_refused(frame):
     rows = table.read_table(frame.assign(town="Ulm"), **GOOD)
-    fails_to_split(rows, "group 'town' is 'Ulm' in every row; wanted: at least two groups")
+    fails_to_split(rows, "label='moved' and 1 values of 'town'; wanted: labels to learn from, and two groups or more")
 
 
-def test_a_small_group_is_refused_with_its_rows_and_the_group_that_may_be_meant(frame):
+def test_a_small_group_is_refused(frame):
     frame.loc[[1, 2], "town"] = "ulm"
-    message = "group 'ulm' has 2 rows (rows 1 and 2); wanted: at least 10, so merge it with a like one or leave it out"
-    fails_to_split(table.read_table(frame, **GOOD), f"{message}. Did you mean 'Ulm'?")
+    message = "too few rows, or one class, in group 'ulm' (2 rows, 0 of class 1); wanted: at least 10 in each"
+    fails_to_split(table.read_table(frame, **GOOD), message)
 
 
 def test_a_group_of_one_class_is_refused_unless_it_is_asked_for(frame):
     frame.loc[frame["town"] == "Bonn", "moved"] = 0
     rows = table.read_table(frame, **GOOD)
-    fails_to_split(rows, "group 'Bonn' has 12 rows, all of class 0; wanted: both classes, or allow_one_class=True")
+    message = "in group 'Bonn' (12 rows, 0 of class 1); wanted: at least 10 in each and both classes (or allow_one"
+    fails_to_split(rows, message)
     split = table.split_rows(rows, seed=0, allow_one_class=True)
     assert [len(labels) for labels in split.y_train] == [10, 6, 15]
     assert split.y_train[1].sum() == 0
@@ -454,21 +428,23 @@ def test_a_group_of_one_class_is_refused_unless_it_is_asked_for(frame):
 
 def test_all_groups_that_cannot_be_used_are_named_at_once(frame):
     frame.loc[frame["town"] == "Bonn", "moved"] = 1
-    fails_to_split(table.read_table(frame, **GOOD), "2 groups cannot be used\n- group 'Aachen' has 20", min_rows=25)
+    message = "group 'Aachen' (20 rows, 7 of class 1) and 'Bonn' (12 rows, 12 of class 1); wanted: at least 25"
+    fails_to_split(table.read_table(frame, **GOOD), message, min_rows=25)
+    fails_to_split(table.read_table(frame.assign(town=np.arange(62)), **GOOD), "and 42 more; wanted: at least 10")
 
 
 def test_a_constant_feature_is_refused(frame):
     rows = table.read_table(frame.assign(age=3), **GOOD)
-    fails_to_split(rows, "feature 'age' is the same in all rows; wanted: one that varies, or leave it out")
+    fails_to_split(rows, "the same in all training rows: 'age'; wanted: features that vary")
     split = table.split_rows(table.read_table(frame, **GOOD), seed=0)
     varies_in_test = np.zeros(62)
     varies_in_test[split.rows_test[0]] = 1
-    fails_to_split(table.read_table(frame.assign(age=varies_in_test), **GOOD), "is the same in all 31 training rows")
+    fails_to_split(table.read_table(frame.assign(age=varies_in_test), **GOOD), "the same in all training rows: 'age'")
 
 
 def test_a_feature_that_hardly_differs_from_zero_is_refused(frame):
     rows = table.read_table(frame.assign(age=np.tile([1e-320, -1e-320], 31)), **GOOD)
-    fails_to_split(rows, "feature 'age' has a standard deviation below 1e-150; wanted: another unit")
+    fails_to_split(rows, "the same in all training rows: 'age'")
 
 
 def test_a_single_tiny_value_is_a_number_as_any_other(frame):
@@ -477,16 +453,9 @@ def test_a_single_tiny_value_is_a_number_as_any_other(frame):
     assert all(np.isfinite(X).all() for X in split.X_train)
 
 
-def test_many_groups_that_cannot_be_used_are_counted_and_ten_are_named(frame):
-    rows = table.read_table(frame.assign(town=np.arange(62)), **GOOD)
-    with pytest.raises(ValueError, match="62 groups cannot be used") as caught:
-        table.split_rows(rows, seed=0)
-    lines = str(caught.value).splitlines()
-    assert [len(lines), lines[1][:9], lines[-1]] == [12, "- group '", "- 52 more"]
-
-
 def test_rows_without_labels_cannot_be_split(frame):
-    fails_to_split(table.read_table(frame, **(GOOD | {"label": None})), "read with label=None; wanted: labels")
+    rows = table.read_table(frame, **(GOOD | {"label": None}))
+    fails_to_split(rows, "label=None and 3 values of 'town'; wanted: labels to learn from")
 
 
 @pytest.mark.parametrize(
@@ -522,7 +491,7 @@ def test_a_new_table_with_some_of_the_groups_is_predicted_by_name(frame, rows):
     some = frame[frame["town"] != "Bonn"].sample(frac=1, random_state=1).drop(columns="moved")
     new = table.read_table(some, **(GOOD | {"label": None}))
     whole = table.predict_rows(posterior, split, rows)
-    np.testing.assert_allclose(table.predict_rows(posterior, split, new), whole[:, :, new.number])
+    np.testing.assert_allclose(table.predict_rows(posterior, split, new), whole[:, :, new.ids["row"]])
 
 
 def test_an_unknown_group_and_other_features_cannot_be_predicted(frame, rows):
@@ -531,7 +500,7 @@ def test_an_unknown_group_and_other_features_cannot_be_predicted(frame, rows):
     with pytest.raises(ValueError, match=r"group 'Bon' was not trained on; wanted: one of .*Did you mean 'Bonn'\?"):
         table.predict_rows(posterior, split, new)
     turned = table.read_table(frame, **(GOOD | {"features": ["income", "age"]}))
-    with pytest.raises(ValueError, match="features 'income' and 'age'; wanted: 'age' and 'income', in this order"):
+    with pytest.raises(ValueError, match=r"features \('income', 'age'\); wanted: \('age', 'income'\), in this order"):
         table.predict_rows(posterior, split, turned)
     with pytest.raises(ValueError, match="posterior has 2 groups; wanted: 3"):
         table.predict_rows(make_posterior(n_groups=2), split, rows)
@@ -542,8 +511,7 @@ def draws(rows):
     return table.predict_rows(make_posterior(), table.split_rows(rows, seed=0), rows)
 
 
-def test_predictions_have_a_mean_an_interval_and_two_kinds_of_uncertainty(rows, draws, monkeypatch):
-    monkeypatch.setattr(table, "BLOCK", 17)
+def test_predictions_have_a_mean_an_interval_and_two_kinds_of_uncertainty(rows, draws):
     found = table.tabulate_predictions(rows, draws, interval=0.8)
     flat = draws.reshape(-1, 62)
     np.testing.assert_allclose(found["probability"], flat.mean(axis=0))
@@ -569,18 +537,20 @@ def test_intervals_hold_the_median_and_uncertainty_is_between_0_and_1_bit(seed):
 def test_predictions_are_written_and_can_be_read_again(rows, draws, tmp_path):
     path = tmp_path / "predictions.csv"
     found = table.write_predictions(path, rows, draws)
-    pd.testing.assert_frame_equal(pd.read_csv(path), found.astype({"moved": "int64"}), rtol=1e-5, check_dtype=False)
+    pd.testing.assert_frame_equal(pd.read_csv(path), found, check_dtype=False)
     table.write_predictions(path, rows, draws / 2)
     assert pd.read_csv(path)["probability"].max() <= 0.5
     assert [p.name for p in tmp_path.iterdir()] == ["predictions.csv"]
 
 
 def test_carried_columns_keep_all_their_digits(frame, tmp_path):
-    frame["latitude"] = 59.91273456 + np.arange(62)
-    rows = table.read_table(frame, **(GOOD | {"ids": ["latitude"]}))
+    frame["latitude"], frame["code"] = 59.91273456 + np.arange(62), [f"00{2**70 + i}" for i in range(62)]
+    frame.to_csv(tmp_path / "people.csv", index=False)
+    rows = table.read_table(tmp_path / "people.csv", **GOOD, ids=["latitude", "code"])
     path = tmp_path / "predictions.csv"
     table.write_predictions(path, rows, table.predict_rows(make_posterior(), table.split_rows(rows, seed=0), rows))
-    np.testing.assert_allclose(pd.read_csv(path)["latitude"], frame["latitude"], rtol=1e-14)
+    written, given = (pd.read_csv(file, dtype=str)[["latitude", "code"]] for file in (path, tmp_path / "people.csv"))
+    pd.testing.assert_frame_equal(written, given)
 
 
 def test_a_failed_write_leaves_what_was_there(rows, draws, tmp_path, monkeypatch):
@@ -608,20 +578,19 @@ def test_the_readers_own_table_is_never_written_over(frame, rows, draws, tmp_pat
 
 
 def test_predictions_need_a_folder_and_a_name_in_it(rows, draws, tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"no folder .*missing; wanted: one that exists"):
+    with pytest.raises(OSError, match=r"non-existent directory.*missing"):
         table.write_predictions(tmp_path / "missing" / "p.csv", rows, draws)
-    with pytest.raises(ValueError, match="is a folder; wanted: the name of a file"):
+    with pytest.raises(IsADirectoryError):
         table.write_predictions(tmp_path, rows, draws)
 
 
 def test_predictions_that_do_not_fit_are_refused(frame, rows, draws):
     with pytest.raises(ValueError, match=r"draws has shape \(2, 5, 61\); wanted: \(chain, draw, 62\)"):
         table.tabulate_predictions(rows, draws[..., 1:])
-    with pytest.raises(ValueError, match="interval=90; wanted: between 0 and 1"):
+    with pytest.raises(ValueError, match="Quantiles must be in the range"):
         table.tabulate_predictions(rows, draws, interval=90)
     with pytest.raises(ValueError, match="outside"):
         table.tabulate_predictions(rows, draws + 1)
-    for name in ("low", "row"):
-        taken = table.read_table(frame.rename(columns={"name": name}), **GOOD, ids=[name])
-        with pytest.raises(ValueError, match=f"has a column '{name}' already"):
-            table.tabulate_predictions(taken, draws)
+    taken = table.read_table(frame.rename(columns={"name": "low"}), **GOOD, ids=["low"])
+    with pytest.raises(ValueError, match=r"columns overlap.*'low'"):
+        table.tabulate_predictions(taken, draws)

@@ -1,14 +1,9 @@
 """Your own data: from a table with a group, features and a label to what the models take, and predictions to a file.
 
-A table is a CSV file or a pandas DataFrame with one row for each observation. Everything here refuses what it cannot
-use, and says which column, which group and which rows; no row is dropped and no value is filled in.
+What cannot be used is refused, with the column, the group and the rows; no row is dropped and no value is filled in.
 """
 
-import csv
 import difflib
-import os
-import tempfile
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -18,12 +13,10 @@ import pandas as pd
 from bnn import predict, score
 from bnn.data import check_seed
 
-FEW = 3  # rows that a message names
-MANY = 10  # groups that a message names
-HUGE = 1e150  # the square of a greater value, or of 1 / it, is no number any more
-# what stands for nothing in a file, except in columns that are carried along
-NOTHING = ("NA", "N/A", "n/a", "#NA", "#N/A", "<NA>", "NaN", "nan", "-NaN", "-nan", "NULL", "null", "None")
-BLOCK = 1000  # rows whose draws are summarised at once
+FEW = 3  # rows or values that a message names
+NOTHING = ("", "NA", "N/A", "n/a", "#NA", "#N/A", "<NA>", "NaN", "nan", "-NaN", "-nan", "NULL", "null", "None")
+TRUTH = {"True": "1", "true": "1", "TRUE": "1", "False": "0", "false": "0", "FALSE": "0"}
+SEPARATOR = "pass sep=';' or sep='\\t' where these separate columns, and decimal=',' where commas are decimal points"
 FIGURES = ("probability", "low", "high", "noise", "ignorance")
 
 
@@ -36,11 +29,9 @@ class Rows:
     values : float64, (row, feature), finite
     labels : int32, (row,), 0 or 1; None where the table was read without a label
     group : int, (row,), the place of each row's group in `groups`
-    groups : tuple of str, names of the groups, sorted; as numbers where all of them are numbers
-    features : tuple of str, names of the features
-    number : (row,), the line in the file (1 is the line of names), or the index of the DataFrame
-    ids : dict of str to (row,), columns that are carried along to the predictions
-    columns : dict with the names of the columns "group" and "label", and what "number" is called: "line" or "row"
+    groups, features : tuples of str; groups are sorted, as numbers where they are numbers
+    ids : dict of str to (row,), the "line" in the file or the "row" (index) of the DataFrame, and what is carried along
+    columns : dict with the names of the columns "group" and "label"
     """
 
     values: np.ndarray
@@ -48,7 +39,6 @@ class Rows:
     group: np.ndarray
     groups: tuple
     features: tuple
-    number: np.ndarray
     ids: dict = field(repr=False)
     columns: dict = field(repr=False)
 
@@ -59,16 +49,10 @@ class Rows:
         return n, ones
 
     def take(self, index):
-        """Some of the rows, such as ``np.concatenate(split.rows_test)``, as a table of the same groups.
-
-        Parameters
-        ----------
-        index : (obs,) int array of places, or (row,) array of bool
-        """
+        """Rows by (obs,) places such as ``np.concatenate(split.rows_test)`` or a (row,) mask, of the same groups."""
         labels = None if self.labels is None else self.labels[index]
         ids = {name: values[index] for name, values in self.ids.items()}
-        return replace(self, values=self.values[index], labels=labels, group=self.group[index],
-                       number=self.number[index], ids=ids)  # fmt: skip
+        return replace(self, values=self.values[index], labels=labels, group=self.group[index], ids=ids)
 
 
 @dataclass(frozen=True)
@@ -95,33 +79,9 @@ class Split:
     center: np.ndarray
     width: np.ndarray
 
-    def place(self, rows):
-        """Where the rows of each of these groups stand in another table: a list of (obs,) int arrays.
-
-        Raises
-        ------
-        ValueError
-            For other features, or the same in another order, and for a group that was not trained on.
-        """
-        if rows.features != self.features:
-            raise ValueError(
-                f"the table has the features {_list(rows.features)}; wanted: {_list(self.features)}, in this order"
-            )
-        present = [name for g, name in enumerate(rows.groups) if (rows.group == g).any()]
-        for name in present:
-            if name not in self.groups:
-                raise ValueError(
-                    f"group {name!r} was not trained on; wanted: one of {_list(self.groups)}{_guess(name, self.groups)}"
-                )
-        place = {name: g for g, name in enumerate(rows.groups)}
-        return [np.flatnonzero(rows.group == place.get(name, -1)) for name in self.groups]
-
     def scale(self, values):
         """Values in the table's units, (…, feature), on the scale of the training rows."""
         return (np.asarray(values, dtype=float) - self.center) / self.width
-
-
-# --- reading
 
 
 def read_table(source, *, group, features, label, classes=None, ids=(), sep=",", decimal="."):
@@ -135,8 +95,7 @@ def read_table(source, *, group, features, label, classes=None, ids=(), sep=",",
     label : str, a column of 0 and 1 (or True and False); or None for rows to predict, whose label is not known
     classes : two values, where the labels are something else: the first stands for class 0, the second for class 1
     ids : list of str, columns to carry along to the predictions, such as a name or a number
-    sep : str, what separates the columns of a file
-    decimal : "." or ",", the decimal point of a file; the other one is no part of a number then
+    sep, decimal : str, what separates the columns of a file, and its decimal point, "." or "," (then "." is refused)
 
     Returns
     -------
@@ -144,235 +103,127 @@ def read_table(source, *, group, features, label, classes=None, ids=(), sep=",",
 
     Raises
     ------
-    FileNotFoundError
+    OSError
         When there is no such file.
     ValueError
-        When the file cannot be read as a table, has no rows or two columns of one name; when a column is missing, or
-        given twice; for missing values, for text, infinity or numbers beyond 1e150 in a feature, and for labels other
-        than 0 and 1, or other than `classes`. Everything that is wrong with the values is said at once, with the rows.
+        When the file is no table or has no rows, a column is not there or named twice; for missing values, text or
+        infinity in a feature, and labels that are not two classes: all that is wrong with them at once, with the rows.
     """
+    if isinstance(features, str) or isinstance(ids, str) or len(features) == 0:
+        raise ValueError(f"features={features!r}, ids={ids!r}; wanted: lists of column names, at least one feature")
+    two = isinstance(classes, list | tuple) and len(set(map(str, classes))) == 2 == len(classes) and label is not None
+    if classes is not None and not two:
+        raise ValueError(f"classes={classes!r}; wanted: a list of two values of the label, class 0 and class 1")
     if decimal not in (".", ","):
         raise ValueError(f"decimal={decimal!r}; wanted: '.' or ','")
-    columns = _check_columns(group, features, label, ids)
-    classes = _check_classes(classes, label)
-    frame, unit, name = _read_frame(source, sep, ids)
-    _find_columns(frame, columns, name, sep)
-    number, complaints = frame.index.to_numpy(), []
+    if isinstance(source, pd.DataFrame):
+        frame, unit, name = source.rename(columns=str), "row", "the table"
+    else:
+        frame, unit, name = _read_csv(Path(source), sep), "line", Path(source).name
+    used = [*features, group, *([] if label is None else [label])]
+    _check_columns(frame, [*used, *ids], name)
+    number, labels, complaints = frame.index.to_numpy(), None, []
+    text = frame[used].apply(_to_text)
+    missing = frame[used].isna() | text.isin(NOTHING)
 
     def complain(of, mask, what, wanted):
         if mask.any():
-            rows = "1 row" if mask.sum() == 1 else f"{mask.sum():,} rows"
-            where = _where(number[mask], unit)
-            complaints.append(f"{of} {what} in {rows} of {len(frame):,} ({where}); wanted: {wanted}")
+            n, s, where = int(mask.sum()), "s" if mask.sum() > 1 else "", _join(map(str, number[mask]), FEW)
+            complaints.append(f"{of} {what} in {n:,} row{s} of {len(frame):,} ({unit}{s} {where}); wanted: {wanted}")
 
     values = np.empty((len(frame), len(features)))
     for j, feature in enumerate(features):
-        values[:, j], missing, text = _to_numbers(frame[feature], decimal)
-        of = f"feature {feature!r}"
-        complain(of, missing, "is missing", "a number; leave these rows out or fill them in, and say so")
-        found = frame[feature][text].astype(str)
-        hint = _hint_at_commas(found.str.strip(), decimal) or "; a category becomes a column of 0 and 1 each"
-        complain(of, text, f"holds text, {_list(dict.fromkeys(found), FEW)},", f"numbers{hint}")
-        size = np.abs(values[:, j])
-        complain(of, np.isinf(size), "is infinite", "finite numbers")
-        beyond = np.isfinite(size) & (size > HUGE)
-        complain(of, beyond, f"is beyond {HUGE}", "another unit, or is it a code for a missing value?")
-    names, missing = _to_names(frame[group])
-    complain(f"group {group!r}", missing, "is missing", "a name or a number in each row, and none called NA or None")
-    labels = None
+        of, wanted = f"feature {feature!r}", "numbers; a category becomes a column of 0 and 1 each"
+        complain(of, missing[feature], "is missing", "a number; leave these rows out or fill them in, and say so")
+        values[:, j] = _to_numbers(frame[feature], decimal)
+        wrong = np.isnan(values[:, j]) & ~missing[feature]
+        found = frame[feature][wrong].astype(str)
+        if found.str.fullmatch(r"\s*-?\d*[.,][\d.,]*\s*").any():
+            wanted = f"{decimal!r} as the decimal point, no mark for thousands; or pass decimal={'.,'.strip(decimal)!r}"
+        complain(of, wrong, f"holds text, {_join(map(repr, found.unique()), FEW)},", wanted)
+        complain(of, np.abs(values[:, j]) > 1e150, "is infinite or beyond 1e150", "finite numbers in another unit")
+    complain(f"group {group!r}", missing[group], "is missing", "a name or number in each row, none called NA or None")
     if label is not None:
-        labels, missing, complaint = _to_labels(frame[label], label, classes)
-        wanted = "a label in each row; read rows to be predicted apart, with label=None"
-        complain(f"label {label!r}", missing, "is missing", wanted)
-        complaints += [complaint] if complaint else []
+        complain(f"label {label!r}", missing[label], "is missing", "a label in each row, or label=None for all rows")
+        labels, wrong = _to_labels(text[label], missing[label], classes)
+        complaints += [f"label {label!r} {wrong}"] if wrong else []
     if complaints:
-        start = f"{name}: " if name else ""
-        several = f"{len(complaints)} things are wrong" if len(complaints) > 1 else ""
-        raise ValueError(start + ("\n- ".join([several, *complaints]) if several else complaints[0]))
-    groups = tuple(sorted(set(names), key=_sort_key))
-    place = {name: g for g, name in enumerate(groups)}
-    carried = {column: frame[column].to_numpy() for column in ids}
-    return Rows(values, labels, np.array([place[name] for name in names]), groups, tuple(features), number, carried,
-                {"group": group, "label": label, "number": unit})  # fmt: skip
+        several = f"{len(complaints)} things are wrong\n- " if len(complaints) > 1 else ""
+        raise ValueError(f"{name}: {several}" + "\n- ".join(complaints))
+    groups = tuple(sorted(text[group].unique(), key=_sort_key))
+    place = pd.Index(groups).get_indexer(text[group])
+    carried = {unit: number} | {column: frame[column].to_numpy() for column in ids}
+    return Rows(values, labels, place, groups, tuple(features), carried, {"group": group, "label": label})
 
 
-def _check_columns(group, features, label, ids):
-    """Raise what `read_table` documents about its arguments; else return the names of all columns."""
-    for name, value in {"features": features, "ids": ids}.items():
-        if not isinstance(value, list | tuple) or not all(isinstance(column, str) for column in value):
-            raise ValueError(f"{name}={value!r}; wanted: a list of column names, such as ['age', 'income']")
-    if len(features) == 0:
-        raise ValueError("features is empty; wanted: at least one column of numbers")
-    for name, value in {"group": group, "label": label}.items():
-        if not isinstance(value, str) and not (name == "label" and value is None):
-            raise ValueError(f"{name}={value!r}; wanted: the name of one column")
-    columns = [group, *features, *([] if label is None else [label]), *ids]
-    twice = [column for column in dict.fromkeys(columns) if columns.count(column) > 1]
-    if twice:
-        raise ValueError(f"column {twice[0]!r} is given twice; wanted: group, features, label and ids all different")
-    return columns
+def _read_csv(path, sep):
+    """A CSV file as text, indexed by line; blank lines are left out, but counted."""
+    try:  # no header: pandas would give a second column of one name another name, and take a first one for an index
+        lines = pd.read_csv(path, sep=sep, header=None, dtype=str, keep_default_na=False, na_values="",
+                            skip_blank_lines=False)  # fmt: skip
+    except ValueError as error:  # of pandas, or of the encoding
+        wanted = f"a CSV file in UTF-8 with names in its first line, and no more fields in any other; {SEPARATOR}"
+        raise ValueError(f"{path.name} is no table: {str(error).strip()}; wanted: {wanted}") from None
+    lines.index += 1
+    return lines.iloc[1:].dropna(how="all").set_axis(lines.iloc[0].fillna("").str.strip().tolist(), axis=1)
 
 
-def _check_classes(classes, label):
-    if classes is None:
-        return None
-    if label is None:
-        raise ValueError(f"classes={classes!r} without a label; wanted: the label's column as well")
-    in_order = isinstance(classes, list | tuple | np.ndarray)
-    if not in_order or len(classes) != 2 or str(classes[0]) == str(classes[1]):
-        wanted = "two different values, in order, that of class 0 and that of class 1"
-        raise ValueError(f"classes={classes!r}; wanted: {wanted}")
-    return tuple(str(value).strip() for value in classes)
-
-
-def _read_frame(source, sep, ids):
-    """The table as a DataFrame that is indexed by line or row, what such a number is called, and the file's name."""
-    if isinstance(source, pd.DataFrame):
-        if source.empty:
-            raise ValueError(f"the table has shape {source.shape}; wanted: at least one row and the columns named here")
-        frame, unit, name = source.set_axis([str(column) for column in source.columns], axis=1), "row", ""
-    elif isinstance(source, str | Path):
-        frame, unit, name = _read_csv(Path(source), sep, ids), "line", Path(source).name
-    else:
-        raise ValueError(f"source is a {type(source).__name__}; wanted: the path of a CSV file, or a DataFrame")
-    twice = frame.columns[frame.columns.duplicated()]
-    if len(twice):
-        raise ValueError(f"{name or 'the table'} has two columns {twice[0]!r}; wanted: each name once")
-    return frame, unit, name
-
-
-def _read_csv(path, sep, ids):
-    """A CSV file as text, indexed by the line where a row begins; blank lines are left out, but counted."""
-    if not isinstance(sep, str) or len(sep) != 1:
-        raise ValueError(f"sep={sep!r}; wanted: one character, such as ',', ';' or '\\t'")
-    if not path.is_file():
-        there = sorted(p.name for p in path.parent.glob("*") if p.is_file()) if path.parent.is_dir() else []
-        raise FileNotFoundError(f"no file {path}; wanted: a CSV file{_guess(path.name, there)}")
-    try:
-        lines = pd.read_csv(path, sep=sep, header=None, dtype=str, skip_blank_lines=False, encoding="utf-8-sig",
-                            compression=None, keep_default_na=False, na_values=[""])  # fmt: skip
-    except pd.errors.EmptyDataError:
-        raise ValueError(
-            f"{path.name} is empty, or its first line is; wanted: a line of names, then one line for each row"
-        ) from None
-    except pd.errors.ParserError as error:
-        reason = str(error).removeprefix("Error tokenizing data. C error: ").strip()
-        with open(path, encoding="utf-8-sig", newline="") as file, suppress(csv.Error):
-            guess, records = _guess_separator(file.readline(), sep), csv.reader(file, delimiter=sep)
-            file.seek(0)
-            width = len(next(records))
-            for record in records:  # pandas counts records, which are not lines where a field in quotes has several
-                if len(record) > width:
-                    reason = f"Expected {width} fields in line {records.line_num}, saw {len(record)}"
-                    break
-        raise ValueError(
-            f"{path.name} is no table: {reason}; wanted: as many fields in each line as in the first{guess}"
-        ) from None
-    except UnicodeDecodeError:
-        raise ValueError(
-            f"{path.name} is not text in UTF-8; wanted: a CSV file, unpacked and saved as 'CSV UTF-8'"
-        ) from None
-    breaks = sum(column.str.count("\r\n|\r|\n").fillna(0) for _, column in lines.items()).to_numpy(dtype=int)
-    lines.index += 1 + np.cumsum(breaks) - breaks
-    lines = lines.dropna(how="all")
-    if len(lines) == 0 or lines.index[0] != 1 or lines.iloc[0].isna().any():
-        raise ValueError(f"{path.name} has columns without a name; wanted: all names in the first line")
-    if len(lines) == 1:
-        raise ValueError(f"{path.name} has names and no rows; wanted: one line for each row")
-    names = [str(column).strip() for column in lines.iloc[0]]
-    rows = lines.iloc[1:].set_axis(names, axis=1)
-    return rows.mask(rows.isin(NOTHING) & [name not in ids for name in names])
-
-
-def _find_columns(frame, columns, name, sep):
-    """Raise ValueError for columns that are not there, with those that are."""
+def _check_columns(frame, columns, name):
+    """Raise ValueError for columns that are not there, with those that are, for two of one name, and without rows."""
     there = list(frame.columns)
-    missing = [column for column in columns if column not in there]
-    if not missing:
-        return
-    guess = "".join(_guess(column, there) for column in missing)
-    if len(there) == 1:
-        guess = _guess_separator(there[0], sep) or guess
-    noun = "column" if len(missing) == 1 else "columns"
-    raise ValueError(f"{name or 'the table'} has no {noun} {_list(missing)}; there are {_list(there, 20)}{guess}")
+    for column in columns:
+        if column not in there:
+            hint = f"; {SEPARATOR}" if len(there) == 1 else _guess(str(column), there)
+            raise ValueError(f"{name} has no column {column!r}; there are {_join(map(repr, there))}{hint}")
+        if columns.count(column) > 1 or there.count(column) > 1:
+            raise ValueError(f"column {column!r} is there or asked for twice; wanted: all columns different")
+    if frame.empty:
+        raise ValueError(f"{name} has names and no rows; wanted: a row for each observation")
 
 
-def _guess_separator(line, sep):
-    """The end of a message about a first line without `sep`: what may separate instead, or "" where nothing does."""
-    other = next((mark for mark in ";\t|," if mark != sep and mark in line and sep not in line), None)
-    if other is None:
-        return ""
-    comma = ", and decimal=',' where the comma is the decimal point" if other == ";" else ""
-    return f". Are the columns separated by {other!r}? Then pass sep={other!r}{comma}"
-
-
-def _to_numbers(column, decimal="."):
-    """A column as float64, with masks of what is missing and of what is text; both are NaN."""
-    missing = column.isna().to_numpy()
-    if pd.api.types.is_bool_dtype(column.dtype) or column.dtype.kind in "iuf":
-        return column.to_numpy(dtype=float, na_value=np.nan), missing, np.zeros(len(column), bool)
-    text = column.astype(str).str.strip()
-    missing = missing | (text == "").to_numpy()
-    lower = text[~missing].str.lower()
-    if lower.isin(("true", "false")).all():
-        numbers = text.str.lower().map({"true": 1.0, "false": 0.0}).to_numpy(dtype=float)
-    else:
-        plain = text if decimal == "." else text.str.translate(str.maketrans(".,", ",."))  # 1.234 is text then
-        numbers = pd.to_numeric(plain, errors="coerce").to_numpy(dtype=float)
-    numbers = np.where(missing, np.nan, numbers)
-    return numbers, missing, np.isnan(numbers) & ~missing
-
-
-def _hint_at_commas(found, decimal):
-    """What to do about commas and points in numbers that were read as text, or "" where that is not what is wrong."""
+def _to_numbers(column, decimal):
+    """A column as float64, (row,), with NaN for what is missing and for text."""
+    if pd.api.types.is_numeric_dtype(column):
+        return column.to_numpy(dtype=float, na_value=np.nan)
+    text = column.astype(str).str.strip().replace(TRUTH)
     if decimal == ",":
-        marked = found.str.fullmatch(r"-?[\d.]+(,\d*)?").any()
-        return " with a decimal comma and no mark for thousands" if marked else ""
-    if found.str.fullmatch(r"-?\d{1,3}(,\d{3})+").any():
-        return "; leave the comma out where it marks thousands, or pass decimal=',' where it is the decimal point"
-    if found.str.fullmatch(r"-?\d*,\d+").any():
-        return ", or decimal=',' where the comma is the decimal point"
-    return ""
+        text = text.str.translate(str.maketrans(".,", ",."))  # 1.234 is text then
+    return pd.to_numeric(text, errors="coerce").to_numpy(dtype=float)
 
 
-def _to_names(column):
-    """A column as text, 2.0 as "2", accents in one form, and a mask of what is missing."""
-    text = column.astype(str).str.strip().str.normalize("NFC").str.replace(r"^(-?\d+)\.0+$", r"\1", regex=True)
-    return text.to_numpy(dtype=object), column.isna().to_numpy() | (text == "").to_numpy()
+def _to_text(column):
+    """A column as text without spaces around it, with accents in one form and 2.0 as "2"."""
+    return column.astype(str).str.strip().str.normalize("NFC").str.replace(r"^(-?\d+)\.0+$", r"\1", regex=True)
 
 
-def _to_labels(column, label, classes):
-    """Labels as int32, a mask of what is missing, and a complaint about all others ("" for none)."""
-    names, missing = _to_names(column)
-    numbers = _to_numbers(column)[0]
-    held = pd.Series(names[~missing]).value_counts()
-    if classes is None:
-        if np.isin(numbers[~missing], (0, 1)).all():
-            return np.where(numbers == 1, 1, 0).astype("int32"), missing, ""
-        hint = "two classes; these models tell two apart"
-        if len(held) == 2:
-            a, b = sorted(held.index, key=_sort_key)
-            hint = f"0 and 1. classes=({a!r}, {b!r}) makes {b!r} class 1"
-        return None, missing, f"label {label!r} holds {_count_values(held)}; wanted: {hint}"
-    named = tuple(_to_names(pd.Series([value]))[0][0] for value in classes)
-    strange = held[~held.index.isin(named)]
-    unused = [value for value in named if value not in held.index]
-    if len(strange):
-        return None, missing, f"label {label!r} holds {_count_values(strange)}; wanted: {_list(named)}, as in classes"
-    if unused:
-        return None, missing, f"label {label!r} never holds {unused[0]!r}; wanted: both of classes={named}"
-    return (names == named[1]).astype("int32"), missing, ""
+def _to_labels(names, missing, classes):
+    """Labels as int32, (row,), and what is wrong with those that are not missing ("" for nothing)."""
+    named = ["0", "1"] if classes is None else _to_text(pd.Series(classes)).tolist()
+    names = names.replace(TRUTH) if classes is None else names
+    held = names[~missing].value_counts()
+    if held.index.isin(named).all():
+        return (names == named[1]).astype("int32").to_numpy(), ""
+    wanted = f"two classes, {named[0]!r} and {named[1]!r}, or others in classes"
+    if classes is None and len(held) == 2:
+        wanted = "0 and 1. classes=({0!r}, {1!r}) makes {1!r} class 1".format(*sorted(held.index))
+    found = _join(f"{value!r} ({n:,} row{'s' * (n > 1)})" for value, n in held.to_dict().items())
+    return None, f"holds {found}; wanted: {wanted}"
 
 
-# --- splitting
+def _sort_key(name):
+    """Numbers by value, before text by letters."""
+    try:
+        number = float(name)
+    except ValueError:
+        number = np.nan
+    return (0, number, name) if np.isfinite(number) else (1, 0.0, name)
 
 
 def split_rows(rows, *, seed, train_share=0.5, max_train=None, min_rows=10, allow_one_class=False):
     """Split a table within its groups, and scale it by its training rows.
 
-    In every group the classes are split in the same proportion, as far as whole rows go, so that a small group has
-    both in training. Centre and width are those of the training rows of all groups together: what sets one group apart
-    from another stays in the numbers.
+    In every group the classes are split in the same proportion, so that a small group has both in training. Centre and
+    width are those of the training rows of all groups: what sets one group apart from another stays in the numbers.
 
     Parameters
     ----------
@@ -381,8 +232,7 @@ def split_rows(rows, *, seed, train_share=0.5, max_train=None, min_rows=10, allo
     train_share : float between 0 and 1, of each group
     max_train : int, training rows of a group at most; the rest is for testing. Default: no limit
     min_rows : int, at least 4; what a group must have
-    allow_one_class : bool, let groups in whose rows are all of one class. Partial pooling can deal with them; a fit of
-        such a group alone cannot
+    allow_one_class : bool, let groups in whose rows are all of one class, for partial pooling alone
 
     Returns
     -------
@@ -391,17 +241,21 @@ def split_rows(rows, *, seed, train_share=0.5, max_train=None, min_rows=10, allo
     Raises
     ------
     ValueError
-        For rows without labels, one group only, groups with too few rows, groups with one class, features that are the
-        same in all training rows or differ by less than numbers can hold, and arguments out of range.
+        For rows without labels, one group, groups with too few rows or one class, a constant feature, odd arguments.
     """
     check_seed(seed)
-    if not 0 < train_share < 1:
-        raise ValueError(f"train_share={train_share}; wanted: between 0 and 1, both excluded")
-    if max_train is not None and max_train < 2:
-        raise ValueError(f"max_train={max_train}; wanted: at least 2, one of each class, or None")
-    if min_rows < 4:
-        raise ValueError(f"min_rows={min_rows}; wanted: at least 4")
-    _check_groups(rows, min_rows, allow_one_class)
+    if not 0 < train_share < 1 or (max_train is not None and max_train < 2) or min_rows < 4:
+        wanted = "0 < train_share < 1, max_train of at least 2 or None, min_rows of at least 4"
+        raise ValueError(f"train_share={train_share}, max_train={max_train}, min_rows={min_rows}; wanted: {wanted}")
+    if rows.labels is None or len(rows.groups) < 2:
+        found = f"label={rows.columns['label']!r} and {len(rows.groups)} values of {rows.columns['group']!r}"
+        raise ValueError(f"{found}; wanted: labels to learn from, and two groups or more (for one: models.flat_bnn)")
+    unusable = [f"{name!r} ({n:,} rows, {ones:,} of class 1)"
+                for name, n, ones in zip(rows.groups, *rows.count(), strict=True)
+                if n < min_rows or (ones in (0, n) and not allow_one_class)]  # fmt: skip
+    if unusable:
+        wanted = f"at least {min_rows} in each and both classes (or allow_one_class=True); merge or leave groups out"
+        raise ValueError(f"too few rows, or one class, in group {_join(unusable)}; wanted: {wanted}")
     train, test = [], []
     for g, child in enumerate(np.random.SeedSequence(seed).spawn(len(rows.groups))):
         own = np.flatnonzero(rows.group == g)
@@ -410,50 +264,13 @@ def split_rows(rows, *, seed, train_share=0.5, max_train=None, min_rows=10, allo
         train.append(own[picked])
         test.append(own[~picked])
     seen = rows.values[np.concatenate(train)]
-    for name, constant, everywhere in zip(rows.features, np.ptp(seen, axis=0) == 0, np.ptp(rows.values, axis=0) == 0,
-                                          strict=True):  # fmt: skip
-        if constant:
-            where = "in all rows" if everywhere else f"in all {len(seen):,} training rows"
-            raise ValueError(f"feature {name!r} is the same {where}; wanted: one that varies, or leave it out")
     center, width = seen.mean(axis=0), seen.std(axis=0)
-    for name, sd in zip(rows.features, width, strict=True):
-        if sd < 1 / HUGE:
-            raise ValueError(f"feature {name!r} has a standard deviation below {1 / HUGE:.0e}; wanted: another unit")
+    same = np.array(rows.features)[(np.ptp(seen, axis=0) == 0) | (width == 0)].tolist()
+    if same:
+        raise ValueError(f"the same in all training rows: {_join(map(repr, same))}; wanted: features that vary")
     X = (rows.values - center) / width
     parts = [[values[index] for index in part] for part in (train, test) for values in (X, rows.labels)]
     return Split(*parts, train, test, rows.groups, rows.features, center, width)
-
-
-def _check_groups(rows, min_rows, allow_one_class):
-    """Raise what `split_rows` documents about groups."""
-    if rows.labels is None:
-        raise ValueError("the table was read with label=None; wanted: labels to learn from")
-    if len(rows.groups) < 2:
-        raise ValueError(
-            f"group {rows.columns['group']!r} is {rows.groups[0]!r} in every row; wanted: at least two groups, or "
-            "models.flat_bnn for a single one"
-        )
-    n, ones = rows.count()
-    few, single = n < min_rows, ((ones == 0) | (ones == n)) & (not allow_one_class)
-    refused, complaints = np.flatnonzero(few | single), []
-    for g in refused[:MANY]:
-        name, size = rows.groups[g], int(n[g])
-        where = _where(rows.number[rows.group == g], rows.columns["number"])
-        if few[g]:
-            guess = _guess(name, [other for other, m in zip(rows.groups, n, strict=True) if m >= min_rows])
-            complaints.append(
-                f"group {name!r} has {size} row{'s' * (size > 1)} ({where}); wanted: at least {min_rows}, so merge it "
-                f"with a like one or leave it out{guess}"
-            )
-        else:
-            complaints.append(
-                f"group {name!r} has {size} rows, all of class {int(ones[g] > 0)}; wanted: both classes, or "
-                "allow_one_class=True for a hierarchical network alone"
-            )
-    if len(refused):
-        several = f"{len(refused):,} groups cannot be used\n- " if len(refused) > 1 else ""
-        more = [f"{len(refused) - MANY:,} more"] if len(refused) > MANY else []
-        raise ValueError(several + "\n- ".join([*complaints, *more]))
 
 
 def _pick(labels, n_train, rng):
@@ -463,13 +280,8 @@ def _pick(labels, n_train, rng):
     if len(ones) and len(zeros):
         n_ones = min(max(n_ones, 1), n_train - 1)
     n_ones = min(max(n_ones, n_train - len(zeros)), len(ones))
-    picked = np.zeros(len(labels), bool)
-    picked[rng.permutation(ones)[:n_ones]] = True
-    picked[rng.permutation(zeros)[: n_train - n_ones]] = True
-    return picked
-
-
-# --- predicting
+    picked = [*rng.permutation(ones)[:n_ones], *rng.permutation(zeros)[: n_train - n_ones]]
+    return np.isin(np.arange(len(labels)), picked)
 
 
 def predict_rows(posterior, split, rows, *, activation="tanh"):
@@ -477,10 +289,9 @@ def predict_rows(posterior, split, rows, *, activation="tanh"):
 
     Parameters
     ----------
-    posterior : as in `predict.predict_groups`, of a model that was fitted to `split`
+    posterior, activation : as in `predict.predict_groups`, of a model that was fitted to `split`
     split : Split, with the groups and the scale that the model learned
     rows : Rows, the same table or another one with the same features; labels are not used
-    activation : as in `predict.predict_groups`
 
     Returns
     -------
@@ -489,19 +300,24 @@ def predict_rows(posterior, split, rows, *, activation="tanh"):
     Raises
     ------
     ValueError
-        As `Split.place`, and for a posterior of another number of groups.
+        For other features, or in another order, an unknown group, and a posterior of another number of groups.
     """
-    weights = posterior if "w1" in posterior else predict.combine_weights(posterior)
-    weights = {name: np.asarray(weights[name]) for name in weights}
+    if rows.features != split.features:
+        raise ValueError(f"the table has the features {rows.features}; wanted: {split.features}, in this order")
+    group = pd.Index(split.groups).get_indexer(rows.groups)[rows.group]  # of each row, among those that were learned
+    if (group < 0).any():
+        new = rows.groups[rows.group[group < 0][0]]
+        known = _join(map(repr, split.groups)) + _guess(new, split.groups)
+        raise ValueError(f"group {new!r} was not trained on; wanted: one of {known}")
+    weights = dict(posterior if "w1" in posterior else predict.combine_weights(posterior))
     n_chains, n_draws, n_groups = weights["w1"].shape[:3]
     if n_groups != len(split.groups):
         raise ValueError(f"posterior has {n_groups} groups; wanted: {len(split.groups)}, as in the split")
     p = np.empty((n_chains, n_draws, len(rows.values)))
-    for g, where in enumerate(split.place(rows)):
+    for g in range(n_groups):
+        where = np.flatnonzero(group == g)
         own = {name: values[:, :, [g]] for name, values in weights.items()}
-        for part in np.array_split(where, len(where) // BLOCK + 1):
-            points = split.scale(rows.values[part])[None]
-            p[:, :, part] = predict.predict_groups(own, points, activation=activation)[:, :, 0]
+        p[:, :, where] = predict.predict_groups(own, split.scale(rows.values[where]), activation=activation)[:, :, 0]
     return p
 
 
@@ -517,42 +333,28 @@ def tabulate_predictions(rows, draws, *, interval=0.9):
     Returns
     -------
     DataFrame
-        One row for each row of `rows`, with its line or row, its ids, group and label (where there is one), and
-        "probability" (the mean over draws), "low" and "high" (quantiles of the probability over draws), "noise" and
-        "ignorance" (bits, as in `score.split_uncertainty`).
+        The ids, group and label (where there is one) of each row, "probability" (the mean over draws), "low" and "high"
+        (quantiles over draws), "noise" and "ignorance" (bits, as in `score.split_uncertainty`).
 
     Raises
     ------
     ValueError
-        For draws of another number of rows, values that are no probabilities, an interval out of range, and a column of
-        the table that has the name of a new one.
+        For draws of other rows, no probabilities, an interval out of range, and a column with the name of a new one.
     """
     draws = np.asarray(draws, dtype=float)
-    if draws.ndim not in (2, 3) or draws.shape[-1] != len(rows.values) or draws.size == 0:
+    if draws.ndim not in (2, 3) or draws.shape[-1] != len(rows.values):
         raise ValueError(f"draws has shape {draws.shape}; wanted: (chain, draw, {len(rows.values)}), a column a row")
-    if not 0 < interval < 1:
-        raise ValueError(f"interval={interval}; wanted: between 0 and 1, both excluded")
-    given = {rows.columns["number"]: rows.number} | rows.ids
-    given |= {rows.columns["group"]: np.array(rows.groups, dtype=object)[rows.group]}
+    flat = draws.reshape(-1, draws.shape[-1])
+    uncertainty = score.split_uncertainty(flat)
+    low, high = np.quantile(flat, [(1 - interval) / 2, (1 + interval) / 2], axis=0)
+    figures = [flat.mean(axis=0), low, high, uncertainty["noise"], uncertainty["ignorance"]]
+    given = rows.ids | {rows.columns["group"]: np.array(rows.groups, dtype=object)[rows.group]}
     given |= {} if rows.labels is None else {rows.columns["label"]: rows.labels}
-    taken = [name for name in FIGURES if name in given]
-    if len(given) < 2 + len(rows.ids) + (rows.labels is not None):
-        taken = [rows.columns["number"], *taken]
-    if taken:
-        raise ValueError(f"the table has a column {taken[0]!r} already; wanted: another name for it in the table")
-    flat, parts = draws.reshape(-1, draws.shape[-1]), []
-    for start in range(0, flat.shape[1], BLOCK):  # all rows at once would need several copies of the draws
-        block = flat[:, start : start + BLOCK]
-        uncertainty = score.split_uncertainty(block)
-        low, high = np.quantile(block, [(1 - interval) / 2, (1 + interval) / 2], axis=0)
-        parts.append([block.mean(axis=0), low, high, uncertainty["noise"], uncertainty["ignorance"]])
-    return pd.DataFrame(given | dict(zip(FIGURES, np.concatenate(parts, axis=1), strict=True)))
+    return pd.DataFrame(given).join(pd.DataFrame(dict(zip(FIGURES, figures, strict=True))))
 
 
 def write_predictions(path, rows, draws, *, interval=0.9):
-    """Write what `tabulate_predictions` returns into a CSV file, all of it or nothing.
-
-    Earlier predictions under that name stay until the whole table is written.
+    """Write what `tabulate_predictions` returns into a CSV file, all or nothing; earlier predictions are replaced.
 
     Parameters
     ----------
@@ -565,80 +367,33 @@ def write_predictions(path, rows, draws, *, interval=0.9):
 
     Raises
     ------
-    FileNotFoundError
-        When the folder does not exist.
+    OSError
+        When the folder does not exist, or the path is a folder.
     ValueError
-        As `tabulate_predictions`, and for a path that is a folder, or a file of something else: your own table is never
-        written over.
+        As `tabulate_predictions`, and where a file of something else is there: your own table is never written over.
     """
     path = Path(path)
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"no folder {path.parent}; wanted: one that exists, to write {path.name} in")
-    if path.is_dir():
-        raise ValueError(f"{path} is a folder; wanted: the name of a file")
-    if path.exists() and not _is_ours(path):
-        raise ValueError(f"{path} is there already and holds no predictions; wanted: another name, nothing is replaced")
+    if path.exists() and not path.read_bytes().split(b"\n", 1)[0].rstrip().endswith(",".join(FIGURES).encode()):
+        raise ValueError(f"{path} is there already and holds no predictions; wanted: another name")
     frame = tabulate_predictions(rows, draws, interval=interval)
-    handle, part = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    part = path.with_name(f".{path.name}.part")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            rounded = frame.assign(**{name: frame[name].map("{:.6g}".format) for name in FIGURES})
-            rounded.to_csv(file, index=False)  # carried columns as they came: an id such as 20230517.0 has eight digits
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(part, 0o644)
-        os.replace(part, path)
+        frame.to_csv(part, index=False)
+        part.replace(path)
     finally:
-        Path(part).unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
     return frame
 
 
-def _is_ours(path):
-    """Whether a file is a table of predictions, by its first line."""
-    with open(path, "rb") as file:
-        return file.readline().rstrip().endswith(",".join(FIGURES).encode())
-
-
-# --- words of messages
-
-
-def _where(numbers, unit):
-    """Say where rows are: "line 5", "lines 5 and 9", "lines 5, 9, 20 and 4 more"."""
-    shown = [str(number) for number in numbers[:FEW]]
-    more = [f"{len(numbers) - FEW:,} more"] if len(numbers) > FEW else []
-    return f"{unit}{'s' * (len(numbers) > 1)} {_join([*shown, *more])}"
-
-
-def _count_values(counts):
-    """Say which values there are and how often: "'no' (4,313 rows) and 'yes' (2,053 rows)"."""
-    shown = [f"{value!r} ({n:,} row{'s' * (n > 1)})" for value, n in counts.iloc[:FEW].items()]
-    more = [f"{len(counts) - FEW} more values"] if len(counts) > FEW else []
-    return _join([*shown, *more])
-
-
-def _list(names, limit=6):
-    names = list(names)
-    more = [f"{len(names) - limit} more"] if len(names) > limit else []
-    return _join([*(repr(str(name)) for name in names[:limit]), *more])
-
-
-def _join(words):
+def _join(words, limit=20):
+    """Say "a", "a and b", "a, b and c", or how many more there are beyond a limit."""
+    words = list(words)
+    if len(words) > limit:
+        words = [*words[:limit], f"{len(words) - limit:,} more"]
     return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
 
 
 def _guess(name, names):
     """Ask for the nearest spelling, where one is near."""
-    lower = {}
-    for other in names:
-        lower.setdefault(other.lower(), other)
-    near = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.6)
-    return f". Did you mean {lower[near[0]]!r}?" if near else ""
-
-
-def _sort_key(name):
-    """Numbers by value, before text by letters."""
-    try:
-        number = float(name)
-    except ValueError:
-        number = np.nan
-    return (0, number, name) if np.isfinite(number) else (1, 0.0, name)
+    near = difflib.get_close_matches(name, names, n=1)
+    return f". Did you mean {near[0]!r}?" if near else ""
