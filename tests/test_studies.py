@@ -39,11 +39,11 @@ def read(name):
 # tables that `make studies` has still to check or to run, and why it has not; an entry that is no longer true fails
 NO_COMMIT = "it names no commit: to be run again in full (issue 15)"
 OLD_LOCK = "it was made under an older lock: its rows are still to be checked (issue 15)"
-UNCHECKED = dict.fromkeys(
-    ("minibatch_backends", "minibatch_cost", "minibatch_seeds", "prediction_cost", "run_cost"), NO_COMMIT,
-) | dict.fromkeys(
-    ("data_sets", "new_categories", "new_categories_shape", "replication", "sd_prior"), OLD_LOCK,
-)  # fmt: skip
+UNCHECKED = dict.fromkeys(("minibatch_backends", "minibatch_cost", "prediction_cost", "run_cost"), NO_COMMIT) | {
+    "new_categories": "one of two rows drawn has another verdict here, R-hat being near its limit: to be run in full",
+    "replication": "one of four rows drawn has other diagnostics and Monte Carlo errors here: to be run in full",
+    "sd_prior": OLD_LOCK,
+}
 every_study = [pytest.param(n, marks=pytest.mark.xfail(n in UNCHECKED, reason=UNCHECKED.get(n, ""))) for n in names()]
 
 

@@ -58,7 +58,7 @@ PAIRS = {
     "group_sd": lambda: (type_hierarchical("group_sd"), EIGHTEEN),
     "engines": lambda: (run_cell("engines", "def build(moons")["build"](MOONS), EIGHTEEN),
     "informed_priors": lambda: (
-        run_cell("informed_priors", "coords = {", new=NEW, N01=N01)["model"],
+        run_cell("informed_priors", "coords = {", new=NEW, N01=N01)["newcomer"],
         models.informed_bnn(NEW.X_train, NEW.y_train, mean=N01[0], cholesky=N01[1]),
     ),
     "digits": type_images,
