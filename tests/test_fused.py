@@ -5,11 +5,10 @@ from functools import lru_cache
 import jax
 import numba
 import numpy as np
-import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from bnn import data, fused, models, simd
+from bnn import fused, simd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
@@ -343,40 +342,6 @@ def test_weights_in_double_precision_may_be_computed_in_single():
     np.testing.assert_allclose(found[1], evaluate(case)[1], rtol=1e-4)
 
 
-# --- the models
-
-
-@pytest.mark.parametrize("kind", ["flat", "hierarchical", "unequal", "biased relu", "informed"])
-def test_a_model_has_one_density_and_gradient_with_either_likelihood(kind):
-    moons = data.rotated_moons(seed=3, n_groups=3, n_train=12)
-    X, y = moons.X_train, moons.y_train
-    rng = np.random.default_rng(0)
-    build_model = {
-        "flat": lambda likelihood: models.flat_bnn(X[0], y[0], likelihood=likelihood),
-        "hierarchical": lambda likelihood: models.hierarchical_bnn(X, y, n_hidden=(4,), likelihood=likelihood),
-        "unequal": lambda likelihood: models.hierarchical_bnn(
-            [X[0], X[1][:5], X[2][:1]], [y[0], y[1][:5], y[2][:1]], n_hidden=(3, 4), likelihood=likelihood
-        ),
-        "biased relu": lambda likelihood: models.hierarchical_bnn(
-            X, y, n_hidden=(3, 4, 2), activation="relu", bias=True, sd_scale=(1, 1, 2, 5), likelihood=likelihood
-        ),
-        "informed": lambda likelihood: models.informed_bnn(
-            X[0], y[0], n_hidden=(3, 2), mean=np.arange(14.0) / 9,
-            cholesky=np.tril(np.full((14, 14), 0.1)) + np.eye(14), likelihood=likelihood,
-        ),
-    }[kind]  # fmt: skip
-    stock, quick = build_model("graph"), build_model("fused")
-    assert {rv.name: rv.type for rv in stock.free_RVs} == {rv.name: rv.type for rv in quick.free_RVs}
-    logps = [model.compile_logp(mode="FAST_COMPILE") for model in (stock, quick)]
-    slopes = [model.compile_dlogp(mode="FAST_COMPILE") for model in (stock, quick)]
-    for _ in range(3):
-        point = {name: 0.3 * rng.normal(size=np.shape(v)) for name, v in stock.initial_point().items()}
-        expected, found = (logp(point) for logp in logps)
-        assert found == pytest.approx(expected, rel=1e-9)
-        expected, found = (slope(point) for slope in slopes)
-        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
-
-
 # --- what is refused
 
 
@@ -437,7 +402,7 @@ def test_a_label_with_another_bit_than_the_lowest_is_refused(bit):
 
 def test_second_derivatives_are_refused_by_name():
     inputs, (_, gradient, *_) = build(make_case(0))
-    with pytest.raises(NotImplementedError, match="likelihood='graph'"):
+    with pytest.raises(NotImplementedError, match="the model before fuse"):
         pt.grad(gradient.sum(), inputs[3])
 
 
@@ -445,16 +410,3 @@ def test_a_gradient_with_respect_to_the_points_is_refused_and_not_zero():
     inputs, (value, *_) = build(make_case(0))
     with pytest.raises(pytensor.gradient.NullTypeGradError, match="points"):
         pt.grad(value, inputs[0])
-
-
-def test_the_fused_model_refuses_a_minibatch():
-    moons = data.flat_moons(seed=3)
-    batch = pm.Minibatch(moons.X_train, moons.y_train, batch_size=10)
-    with pytest.raises(ValueError, match="minibatch"):
-        models.flat_bnn(*batch, total_size=500, likelihood="fused")
-
-
-def test_an_unknown_likelihood_is_named():
-    moons = data.flat_moons(seed=3)
-    with pytest.raises(ValueError, match="likelihood='fast'; wanted: 'graph' or 'fused'"):
-        models.flat_bnn(moons.X_train, moons.y_train, likelihood="fast")
