@@ -95,11 +95,14 @@ kernelspec:
 ```{code-cell} ipython3
 import matplotlib.pyplot as plt
 import pandas as pd
+import pymc as pm
 from bnn import data, inference, models
+from bnn.fuse import fuse
 
 moons = data.legacy_rotated_moons().group(0)
 model = models.flat_bnn(moons.X_train, moons.y_train)
-posterior = inference.sample_nuts(model, seed=1, chains=2, draws=30, tune=30)["posterior"]
+two = inference.ONE_CORE | {"chains": 2}
+posterior = pm.sample(30, tune=30, model=fuse(model), random_seed=1, **two)["posterior"]
 print(posterior["w1"].values.sum().hex(), sorted({"a", "b", "c"}))
 pd.DataFrame(posterior["w2"].values[0, 0])
 ```
