@@ -860,7 +860,9 @@ def test_every_sampler_gets_other_seeds_when_honest_runs_are_made():
     source = inspect.getsource(calibrate_outputs.shift_seeds)
     seeded = [name.split(".")[1:] for name in checks.list_seeded()]
     samplers = {name for module, name in seeded if module in ("inference", "cache")} | {"draw_new_category"}
+    samplers -= {"derive_seed"}  # what becomes of a seed, not who draws
     assert {name for name in samplers if not name.startswith("_") and f'"{name}"' not in source} == set()
+    assert 'shift(pm, "sample", "random_seed")' in source
 
 
 # --- pictures ----------------------------------------------------------------------------------------------
