@@ -150,8 +150,8 @@ def compile_nuts(model):
 
     Parameters
     ----------
-    model : pm.Model, such as `fuse` returns. A deterministic variable is kept where its shape is known, or where each of
-        its dims has a coordinate: the shape of any other may follow the data
+    model : pm.Model, such as `fuse` returns. A deterministic variable is kept where its shape is known, or where each
+        of its dims has a coordinate: the shape of any other may follow the data
 
     Returns
     -------

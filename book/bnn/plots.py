@@ -14,6 +14,10 @@ from bnn.data import EXTENT
 CLASS_COLORS = ("#0072B2", "#D55E00")
 CLASS_MARKERS = ("o", "^")
 LINE_COLORS = ("#333333", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")  # lines, in order; never by colour alone
+METHOD_COLORS = {  # one method, one colour, on every page; truth is black, classes keep theirs
+    "hierarchical": "#009E73", "separate": "#CC79A7", "control": "#56B4E9", "pooled": "#E69F00", "line": "#8C6D31",
+    "kNN": "#7F7F7F", "truth": "#222222", "NUTS": "#5B3A8C", "ADVI": "#C2410C",
+}  # fmt: skip
 LINE_STYLES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
 # tints of the class colours, so that points in the full colour stay visible on them
 PROBABILITY = LinearSegmentedColormap.from_list("probability", ["#5FA8D3", "white", "#F0935C"])
