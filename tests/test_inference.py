@@ -344,20 +344,6 @@ def test_other_data_of_another_length_give_the_draws_that_compiling_anew_gives(c
     assert found["posterior"].to_dataset().equals(expected["posterior"].to_dataset())
 
 
-def test_a_deterministic_variable_is_kept_where_its_dims_have_coordinates():
-    with pm.Model(coords={"feature": range(2), "hidden": range(3)}) as model:
-        X = pm.Data("X", np.ones((5, 2)), dims=("obs", "feature"))
-        labels = pm.Data("labels", np.ones(5, dtype=int), dims="obs")
-        mu = pm.Normal("mu", dims=("feature", "hidden"))
-        w = pm.Deterministic("w", mu * 2, dims=("feature", "hidden"))
-        pm.Deterministic("p", pm.math.sigmoid((X @ w).sum(axis=-1)), dims="obs")
-        pm.Bernoulli("y", p=model["p"], observed=labels, dims="obs")
-    compiled = inference.compile_nuts(model).with_data(X=np.ones((7, 2)), labels=np.ones(7, dtype=int))
-    posterior = inference.sample_nuts(compiled, **ASKED)["posterior"]
-    np.testing.assert_array_equal(posterior["w"], 2 * posterior["mu"])
-    assert "p" not in posterior
-
-
 def test_other_data_leave_the_compiled_model_as_it_was(tree, compiled):
     compiled.with_data(X=-MOONS.X_train)
     again = inference.sample_nuts(compiled, **ASKED)

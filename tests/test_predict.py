@@ -317,13 +317,6 @@ def test_posteriors_without_weights_to_join_are_refused():
         predict.join_groups([xr.DataTree.from_dict({"posterior": make_posterior()})])
 
 
-def test_a_posterior_of_all_groups_is_not_joined():
-    with pytest.raises(ValueError, match="hold an axis of groups already; wanted: one posterior for each category"):
-        predict.join_groups(
-            [xr.DataTree.from_dict({"posterior": xr.Dataset({"w1": (("chain", "draw", "group"), np.ones((2, 3, 4)))})})]
-        )
-
-
 def test_a_posterior_that_is_not_hierarchical_is_refused():
     with pytest.raises(ValueError, match="posterior holds sd1; wanted: mu1, sd1, z1"):
         predict.combine_weights(make_posterior()[["sd1"]])

@@ -150,8 +150,7 @@ def compile_nuts(model):
 
     Parameters
     ----------
-    model : pm.Model, such as `fuse` returns. A deterministic variable is kept where its shape is known, or where each
-        of its dims has a coordinate: the shape of any other may follow the data
+    model : pm.Model, such as `fuse` returns. Its deterministic variables are kept unless their shapes follow the data
 
     Returns
     -------
@@ -166,14 +165,9 @@ def compile_nuts(model):
 
     if not isinstance(model, pm.Model):
         raise TypeError(f"model is a {type(model).__name__}; wanted: a pm.Model")
-    fixed = [variable for variable in model.deterministics if _has_fixed_shape(model, variable)]
+    fixed = [variable for variable in model.deterministics if None not in variable.type.shape]
     names = [variable.name for variable in (*model.free_RVs, *fixed)]
     return nutpie.compile_pymc_model(model, var_names=names, freeze_model=False)
-
-
-def _has_fixed_shape(model, variable):
-    dims = model.named_vars_to_dims.get(variable.name)
-    return None not in variable.type.shape or (dims is not None and all(model.coords[dim] is not None for dim in dims))
 
 
 def sample_nuts(compiled, *, seed, chains=4, draws=1000, tune=1000, target_accept=0.8):

@@ -1,7 +1,5 @@
 """From draws of the weights to probabilities, in plain NumPy."""
 
-import re
-
 import numpy as np
 from scipy.special import expit, softmax
 
@@ -208,14 +206,12 @@ def join_groups(trees):
     Raises
     ------
     ValueError
-        For an empty list, and posteriors without ``w1`` or with an axis of groups.
+        For an empty list, and posteriors without ``w1``.
     """
     if not len(trees):
         raise ValueError("trees is empty; wanted: results of inference.sample_groups")
     first = trees[0]["posterior"]
-    names = [*_list_layers(first), *(name for name in first if re.fullmatch(r"b\d+", name))]
+    names = [*_list_layers(first), *(name for name in first if name.startswith("b"))]
     if not names:
         raise ValueError("the posteriors hold no w1; wanted: results of inference.sample_groups")
-    if "group" in first.dims:
-        raise ValueError("the posteriors hold an axis of groups already; wanted: one posterior for each category")
     return {name: np.stack([tree["posterior"][name].values for tree in trees], axis=2) for name in names}
