@@ -11,6 +11,8 @@ written                          kind                     on another machine
 ``31 s (measured)``              measured                 equal: it was read from a data file
 ===============================  =======================  ====================================================
 
+A table that ArviZ prints (``az.summary``) is read as if it were written so, too: see `summaries.py`.
+
 On the machine that wrote the notebook all of them, and every pixel, are equal: that is the *strict* mode.
 
 How far apart are honest runs? ``tests/honest_runs.json`` knows it of each number and each picture, from chapters that
@@ -34,6 +36,7 @@ from functools import cache
 from itertools import zip_longest
 
 import numpy as np
+import summaries
 from PIL import Image
 from scipy import ndimage, special
 
@@ -69,7 +72,7 @@ SEEDS = re.compile(rf"(?: ?{WORD})? ?\(n=(\d+)\)")
 LOOSE_DIAGNOSTIC = re.compile(r"~[-+−]?(?:[\d.]*\d|nan\b|inf\b)")
 # what a diagnostic must lie between whatever was sampled; looked for in the words before it, and in its criterion
 BOUNDS = [
-    (re.compile(r"R-hat|\((?:below|above) 1\.0\d*:"), 0.99, math.inf),
+    (re.compile(r"R-hat|r_hat|\((?:below|above) 1\.0\d*:"), 0.99, math.inf),
     (re.compile(r"\bESS\b|effective draws|divergen|\((?:at least|above) \d{2,}:"), 0, math.inf),
     (re.compile(r"%"), 0, 100),
     (re.compile(r"^(?!.*%).*\bshare\b|\((?:at least|above) 0\.9\d*:"), 0, 1),
@@ -156,8 +159,8 @@ def read_text(text):
     -------
     Reading
     """
+    skeleton, estimates, malformed, end = [], [], summaries.find_malformed(text), 0
     text = _collapse(text)
-    skeleton, estimates, malformed, end = [], [], [], 0
     for match in TOKEN.finditer(text):
         between = text[end : match.start()]
         malformed += _find_loose(between)
@@ -186,7 +189,7 @@ def read_text(text):
 def _collapse(text):
     text = re.sub(r"[ \t\xa0]+", " ", text)
     text = re.sub(r"([-=─━])\1{2,}", r"\1\1\1", text)
-    return "\n".join(line.strip() for line in text.splitlines())
+    return summaries.rewrite("\n".join(line.strip() for line in text.splitlines()))
 
 
 def _read_estimate(match, seeds):
@@ -248,9 +251,9 @@ def read_html(text):
     Returns
     -------
     str
-        The text; markup inside a line (bold, code) is gone, every other tag is a new line.
+        The text; markup inside a line (bold, code) is gone, every other tag is a new line. A row of a summary is one.
     """
-    return html.unescape(TAG.sub("\n", INLINE_TAG.sub("", text)))
+    return html.unescape(TAG.sub("\n", INLINE_TAG.sub("", summaries.flatten(text))))
 
 
 def list_texts(output):
@@ -380,6 +383,8 @@ def find_malformed(outputs):
 def find_coarse(outputs):
     """Find estimates printed with so few digits that a move of ten errors could hide in the rounding.
 
+    ArviZ rounds the numbers of a summary by their errors, as it sees fit.
+
     Parameters
     ----------
     outputs : iterable of dict
@@ -390,7 +395,9 @@ def find_coarse(outputs):
     """
     return [
         f"`{e.text}` is printed too coarsely: give the error two digits, and the value as many decimals as the error"
-        for e in list_estimates(outputs)
+        for output in outputs
+        for text in list_counted(output)
+        for e in read_text(summaries.drop(text)).estimates
         if e.error > 0 and (e.error_half > 0.1001 * e.error or e.value_half > 1.001 * e.error_half)
     ]
 

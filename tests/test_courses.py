@@ -5,7 +5,19 @@ import re
 from pathlib import Path
 
 import pytest
-from book_teach import count_minutes, list_costs, split_sections, write_seconds
+from book_teach import (
+    A_LINE,
+    A_PICTURE,
+    CELL,
+    count_minutes,
+    count_words,
+    list_costs,
+    read_cell,
+    read_prose,
+    weigh_cell,
+    weigh_sections,
+    write_seconds,
+)
 
 BOOK = Path(__file__).parents[1] / "book"
 TEACH = BOOK / "teach"
@@ -161,22 +173,84 @@ two words
 three more words
 
 ```{code-cell} ipython3
-this = "is not read"
+one = "line"
 ```
 ## Exercises
-not counted to it
+- not counted to it
 """
 
 
-def test_words_are_counted_by_section_and_code_is_not():
-    # "# Title two words" and "## Exercises not counted to it"; "(sec-x-one)= ## One three more words"
-    assert split_sections(CHAPTER) == {"": 10, "sec-x-one": 6}
+def test_what_a_section_takes_is_its_words_and_lines():
+    # "Title two words", "Exercises not counted to it"; "One three more words" and a line
+    assert weigh_sections(CHAPTER) == {"": 3 + 5, "sec-x-one": 4 + A_LINE}
 
 
 def test_minutes_of_sections_are_added_and_rounded_up(tmp_path):
     (tmp_path / "x.md").write_text(CHAPTER + "word " * 500)
     assert count_minutes(["sec-x-one"], tmp_path) == 1
     assert count_minutes(["x"], tmp_path) == 3
+
+
+TEXT, CODE = "word " * 200 + "\n", "```{code-cell} ipython3\n" + "x = 1\n" * 10 + "```\n"
+FIGURE = "```{code-cell} ipython3\n---\ntags: [hide-input]\nmystnb:\n  figure: {name: fig-x}\n---\nplot()\n```\n"
+DRAWN = "```{figure} x.svg\n:alt: not read\n:name: fig-y\n\nnot read\n```\n"
+WORDLESS = "| | |\n|---|---|\n\n"
+
+
+@pytest.mark.parametrize("content", [TEXT, CODE, FIGURE, DRAWN, WORDLESS])
+def test_a_minute_is_200_words_or_ten_lines_or_a_figure_or_a_table(tmp_path, content):
+    (tmp_path / "x.md").write_text(f"(sec-x-a)=\n## \n{content}(sec-x-b)=\n## \n{content}{content}")
+    assert [count_minutes(labels, tmp_path) for labels in (["sec-x-a"], ["sec-x-b"], ["x"])] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("options", "last", "words"),
+    [
+        ("", "x", 2 * A_LINE),
+        (":tags: [hide-input]", "x", 0),
+        (":tags: [remove-input]", "report.Table(a, b, c)", A_PICTURE),
+        (":tags: [hide-input]", "az.summary(trace)[['mean', 'mcse_mean']]", A_PICTURE),
+        (":tags: [hide-input, hide-output]", "report.Table(a, b, c)", 0),
+        (":tags: [hide-cell]", "report.Table(a, b, c)", 0),
+        ("", "report.Table(a, b, c)", 2 * A_LINE + A_PICTURE),
+        ("", "table = report.Table(a, b, c)", 2 * A_LINE),
+        (":tags: [hide-input]\n:mystnb: {figure: {name: fig-x}, code_prompt_show: Show}", "plt.show()", A_PICTURE),
+        ("---\ntags: [hide-input]\nmystnb:\n  figure:\n    name: fig-x\n---", "plt.show()", A_PICTURE),
+        ("", "%time x", 2 * A_LINE),
+    ],
+)
+def test_a_folded_cell_counts_its_figure_or_table_and_not_its_lines(options, last, words):
+    cell = CELL.search(f"```{{code-cell}} ipython3\n{options}{options and chr(10)}first = 1\n\n{last}\n```\n")
+    assert weigh_cell(*read_cell(cell)) == words
+
+
+NOT_READ = [
+    ":::{admonition} Not this\n:class: dropdown prerequisites\nnot this\n:::\n",
+    ":::{admonition} Not this\n:class: original dropdown\n\nnot this\n\n- not this\n:::\n",
+    ":::{solution-start} ex-x\n:::\n\nnot this\n```{code-cell} ipython3\nnot_this = 1\n```\n\n:::{solution-end}\n:::\n",
+    "+++\n",
+]
+
+
+@pytest.mark.parametrize("fold", NOT_READ)
+def test_solutions_and_folded_boxes_are_not_read(fold):
+    page = f"read this\n\n{fold}\n:::{{exercise}} And this\n:label: ex-x\nand this, too\n:::\n"
+    assert weigh_sections(page) == {"": 7}
+
+
+def test_a_question_is_read_and_its_folded_answers_are_not():
+    answer = ":::{admonition} A. Not this\n:class: dropdown answer\n\nnot this\n:::\n"
+    page = f"::::{{admonition}} Check yourself\n:class: selfcheck\n\nWhy so?\n\n{answer}\n{answer}::::\nafter it\n"
+    assert count_words(read_prose(page)) == 6
+
+
+def test_no_chapter_has_prose_that_looks_like_a_box():
+    """What is stripped from a page is stripped whole: no fence, no option and no code is left in its prose."""
+    for path in sorted(BOOK.glob("*.md")):
+        prose = read_prose(path.read_text(encoding="utf8"))
+        assert "{code-cell}" not in prose
+        assert "dropdown" not in prose
+        assert "solution-" not in prose
 
 
 def test_an_unknown_section_is_refused_by_name(tmp_path):

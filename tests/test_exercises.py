@@ -8,6 +8,9 @@ import jupytext
 import pytest
 from book_pages import BOOK, EXERCISE, TOPICS, list_chapters
 
+EVIDENCE = dict(list_chapters())[
+    "The evidence"
+]  # what was found stands there; who learns from it is on the other pages
 CHAPTERS = [name for _, names in list_chapters() for name in names]
 QUESTION = re.compile(r"^::::\{admonition\} Check yourself\n:class: selfcheck\n(.*?)^::::$", re.DOTALL | re.MULTILINE)
 OPTION = re.compile(
@@ -79,12 +82,16 @@ def test_an_exercise_has_a_level_a_topic_and_two_hints(chapter, n):
     assert [name for name, _ in HINT.findall(text)] == ["First", "Second"]
 
 
-@pytest.mark.parametrize("chapter", CHAPTERS)
-def test_exercises_go_from_easy_to_open_ended(chapter):
+@pytest.mark.parametrize("chapter", [name for name in CHAPTERS if name not in EVIDENCE])
+def test_three_exercises_go_from_easy_to_open_ended(chapter):
     levels = [int(EXERCISE.search(text)["level"]) for text in list_exercises(chapter)]
-    assert len(levels) >= 2
+    assert levels == [1, 2, 3]
+
+
+@pytest.mark.parametrize("chapter", EVIDENCE)
+def test_exercises_among_the_evidence_go_from_easy_to_open_ended(chapter):
+    levels = [int(EXERCISE.search(text)["level"]) for text in list_exercises(chapter)]
     assert levels == sorted(levels)
-    assert (levels[0], levels[-1]) == (1, 3)
 
 
 @pytest.mark.parametrize(("chapter", "n"), EXERCISES)
@@ -99,7 +106,7 @@ def test_a_stub_says_what_to_do_first(chapter, n, imports):
     with pytest.raises(NotImplementedError) as caught:
         space[stub.name](*[None] * required, **keywords)
     assert str(caught.value).startswith(title)
-    assert len(str(caught.value)) > len(title) + 30
+    assert len(str(caught.value)) > len(title) + 25
 
 
 @pytest.mark.parametrize(("chapter", "n"), EXERCISES)
@@ -131,7 +138,7 @@ def test_a_check_refuses_typical_wrong_answers_in_words_that_help(chapter, n, im
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_each_question_has_one_right_answer_and_feedback_on_each_wrong_one(chapter):
     questions = QUESTION.findall(read(chapter))
-    assert 3 <= len(questions) <= 5
+    assert (chapter not in EVIDENCE) <= len(questions) <= 5
     for question in questions:
         options = OPTION.findall(question)
         assert [letter for letter, _, _ in options] == ["A.", "B.", "C.", "D."][: len(options)]
@@ -140,15 +147,17 @@ def test_each_question_has_one_right_answer_and_feedback_on_each_wrong_one(chapt
         assert all(feedback.startswith(("Right:", "Not this:")) and len(feedback) > 40 for _, _, feedback in options)
 
 
-@pytest.mark.parametrize("chapter", CHAPTERS)
-def test_the_right_letter_is_not_always_the_same(chapter):
+@pytest.mark.parametrize(("part", "chapters"), list_chapters())
+def test_the_right_letter_is_not_always_the_same(part, chapters):
     right = [
         letter
+        for chapter in chapters
         for question in QUESTION.findall(read(chapter))
         for letter, _, feedback in OPTION.findall(question)
         if feedback.startswith("Right:")
     ]
     assert len(set(right)) > 1
+    assert all(right.count(letter) <= 0.6 * len(right) for letter in right), f"{part}: {right}"
 
 
 def test_the_list_finds_every_exercise():

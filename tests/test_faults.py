@@ -35,7 +35,7 @@ def test_every_module_has_a_fault(module):
 @pytest.fixture(scope="module")
 def honest():
     """A chapter as another machine wrote it."""
-    return Chapter("moons", strict=False)
+    return Chapter("yardsticks", strict=False)
 
 
 def test_nobody_complains_of_an_honest_notebook(honest):

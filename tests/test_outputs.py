@@ -10,6 +10,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 from types import SimpleNamespace
 
+import arviz as az
 import calibrate_outputs
 import chapters
 import checks
@@ -20,6 +21,7 @@ import nbval_outputs
 import numpy as np
 import outputs
 import pytest
+import summaries
 from hypothesis import given
 from hypothesis import strategies as st
 from nbformat.v4 import new_code_cell, new_notebook, new_output
@@ -652,6 +654,216 @@ def test_copies_that_disagree_are_caught(number):
 def test_metadata_of_an_output_are_compared():
     picture = new_output("display_data", data={"text/plain": "x"}, metadata={"width": 3})
     assert outputs.compare_outputs([picture], [picture | {"metadata": {}}], LEVEL)
+
+
+# --- summaries of ArviZ ------------------------------------------------------------------------------------
+
+SUMMARY = """
+             mean    sd eti89_lb eti89_ub ess_bulk ess_tail r_hat mcse_mean mcse_sd
+a          -0.356  0.35    -0.92     0.21     5376     3086  1.00    0.0048  0.0052
+w[first]    -0.56  0.37     -1.1    0.017     5172     2971  1.00    0.0052  0.0063
+"""
+A, W = SUMMARY.splitlines()[2:]
+
+
+def test_a_summary_is_read_as_numbers_of_the_book():
+    assert summaries.rewrite(SUMMARY).splitlines()[2:] == [
+        "a: mean -0.356 ± 0.0048, sd 0.35 ± 0.0052, eti89_lb -0.92 ± 0.013, eti89_ub 0.21 ± 0.013, ess_bulk ~5376 (at "
+        "least 400: yes), ess_tail ~3086 (at least 400: yes), r_hat ~1.00 (at most 1.01: yes)",
+        "w[first]: mean -0.56 ± 0.0052, sd 0.37 ± 0.0063, eti89_lb -1.1 ± 0.014, eti89_ub 0.017 ± 0.014, ess_bulk "
+        "~5172 (at least 400: yes), ess_tail ~2971 (at least 400: yes), r_hat ~1.00 (at most 1.01: yes)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("stored", "fresh"),
+    [
+        ("-0.356", "-0.361"),  # the mean, by one error
+        ("  0.35 ", "  0.36 "),  # the sd, by two, of which rounding takes one
+        ("-0.92", "-0.94"),  # a bound, by one and a half
+        ("5376", "3912"),
+        ("0.0048", "0.0060"),
+        ("  1.00", "  1.01"),
+        ("w[first]    -0.56", "w[first]  -0.564"),  # ArviZ shows another digit where the error is below 0.005
+    ],
+)
+def test_what_may_move_in_a_summary_may_move_elsewhere(stored, fresh):
+    other = SUMMARY.replace(stored, fresh, 1)
+    assert other != SUMMARY
+    assert agree(SUMMARY, other)
+    assert not agree(SUMMARY, other, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("stored", "fresh"),
+    [
+        ("-0.356", "-0.404"),  # the mean, by ten errors
+        ("  0.35 ", "  0.45 "),  # the sd, by twenty
+        ("    0.21", "    0.34"),  # a bound, by ten
+        ("0.0048", "0.0480"),
+        ("3086", " 399"),
+        ("5172", " 172"),
+        ("1.00", "1.30"),
+        ("1.00", "1.02"),
+        ("w[first]", "w[other]"),
+        ("ess_bulk ess_tail", "ess_tail ess_bulk"),
+        (f"{A}\n{W}", f"{W}\n{A}"),
+        (f"\n{W}", ""),
+        ("      mean    sd", "    median   mad"),
+    ],
+)
+def test_a_fault_in_a_summary_is_caught_everywhere(stored, fresh):
+    other = SUMMARY.replace(stored, fresh, 1)
+    assert other != SUMMARY
+    assert not agree(SUMMARY, other)
+    assert not agree(SUMMARY, other, strict=True)
+
+
+def select(*names):
+    """Some columns of SUMMARY, as ArviZ prints them."""
+    header, *rows = [line.split() for line in SUMMARY.strip().splitlines()]
+    places = [header.index(name) + 1 for name in names]
+    return "\n".join([" ".join(names), *(" ".join([row[0], *(row[k] for k in places)]) for row in rows)])
+
+
+@pytest.mark.parametrize(
+    ("names", "missing"),
+    [
+        (["mean", "sd", "r_hat"], ["mcse_mean", "mcse_sd"]),
+        (["mean", "mcse_mean", "sd"], ["mcse_sd"]),
+        (["mcse_mean", "r_hat"], ["mean"]),
+        (["eti89_lb", "eti89_ub", "ess_tail"], ["sd", "sd"]),
+        (["sd", "mcse_sd", "eti89_lb"], ["ess_tail"]),
+        (["mean", "mcse_mean", "r_hat"], []),
+        (["sd", "eti89_lb", "ess_tail", "mcse_sd"], []),
+        (["ess_bulk", "r_hat"], []),
+        (["r_hat"], []),
+    ],
+)
+def test_a_column_of_a_summary_needs_what_it_is_judged_by(names, missing):
+    complaints = outputs.read_text(select(*names)).malformed
+    assert len(complaints) == len(missing)
+    assert all(f"without the column `{name}`" in c for name, c in zip(missing, complaints, strict=True))
+
+
+def test_some_columns_are_compared_as_all_are():
+    shown = select("mean", "mcse_mean", "r_hat")
+    assert agree(shown, shown.replace("-0.356", "-0.361"))
+    assert not agree(shown, shown.replace("-0.356", "-0.404"))
+    assert not agree(shown, shown.replace("1.00", "1.30"))
+
+
+@pytest.mark.parametrize(
+    ("stored", "fresh", "said"),
+    [
+        ("1.00", "0.52", "cannot be: wanted: between 0.99"),
+        ("5376", " -12", "cannot be: wanted: between 0 "),
+        (" 0.35", "-0.35", "`sd -0.35` in the row `a` cannot be: wanted: at least 0"),
+        ("0.0048", "   nan", "is not a number with its error"),
+        ("0.0048", "-0.004", "is not a number with its error"),
+        ("3086", " nan", "is not a number with its error"),
+        ("-0.356", "-0.3x6", "`-0.3x6` in the row `a` of a summary is no number"),
+        ("eti89_lb eti89_ub", "hdi89_lb hdi89_ub", "a summary shows `hdi89_lb`, which cannot be compared"),
+        ("eti89_lb eti89_ub", "     ...      ...", "a summary shows `...`, which cannot be compared"),
+    ],
+)
+def test_what_cannot_be_in_a_summary_is_caught_wherever_it_was_written(stored, fresh, said):
+    bad = SUMMARY.replace(stored, fresh, 1)
+    assert bad != SUMMARY
+    assert any(said in complaint for complaint in outputs.compare_text(bad, bad, LEVEL, strict=True))
+
+
+def test_a_constant_in_a_summary_is_exact():
+    # what ArviZ prints of a diagonal of ones
+    constant = SUMMARY + "c 1 0 1 1 4000 4000 nan 0 nan\n"
+    assert agree(constant, constant)
+    assert not agree(constant, constant.replace("c 1 0", "c 2 0"))
+
+
+@pytest.mark.parametrize("text", ["mean", "mean sd of all", "mean sd", "mean: 3 ess_bulk", "r_hat"])
+def test_words_of_a_summary_make_none(text):
+    assert outputs.read_text(f"{text}\nlosses fall, as they should").malformed == ()
+
+
+@pytest.mark.parametrize(
+    ("number", "place", "spelt"),
+    [
+        ("0.3", -3, "0.300"),  # 0.3003 with an error of 0.0034
+        ("-0", -3, "0.000"),
+        ("12.5", -3, "12.500"),
+        ("12345.7", -3, "12345.7"),  # six digits at most
+        ("1.24e+04", 1, "1.24E+4"),
+        ("-1", None, "-1.0"),
+        ("7600", None, "7.6E+3"),
+        ("17", None, "17"),
+        ("0.005", None, "0.0050"),
+        ("1e+07", None, "1.0E+7"),
+        ("nan", -3, "nan"),
+    ],
+)
+def test_digits_that_arviz_drops_are_written_again(number, place, spelt):
+    assert summaries.spell(number, place).lstrip("-") == spelt.lstrip("-")
+
+
+def draw_posterior(seed):
+    """Draws of four chains of quantities of many sizes: a DataTree."""
+    rng = np.random.default_rng(seed)
+    draws = {"a": rng.normal(0.3, 0.35, (4, 500)), "s": rng.lognormal(0, 0.3, (4, 500)), "one": np.ones((4, 500))}
+    draws["w"] = rng.normal(0, 1, (4, 500, 6)) * np.geomspace(1e-4, 1e4, 6) + [0, 1e-2, -7, 12, 1234, 1e5]
+    return az.from_dict({"posterior": draws}, coords={"cls": ["a & b", *"cdefg"]}, dims={"w": ["cls"]})
+
+
+@pytest.fixture(scope="module")
+def summarized():
+    """Three summaries as ArviZ has them, of other draws of one posterior: (data frame, output) pairs."""
+    with pytest.warns(RuntimeWarning, match="invalid value"):  # of the constant
+        frames = [az.summary(draw_posterior(seed)) for seed in range(3)]
+    shown = [{"text/plain": repr(frame), "text/html": frame._repr_html_()} for frame in frames]
+    return [
+        (f, new_output("execute_result", data=data, execution_count=1)) for f, data in zip(frames, shown, strict=True)
+    ]
+
+
+def test_summaries_of_other_draws_agree_and_are_well_formed(summarized):
+    (_, stored), *others = summarized
+    for _, fresh in others:
+        assert outputs.compare_outputs([stored], [fresh], LEVEL) == []
+        assert outputs.compare_outputs([stored], [fresh], LEVEL, strict=True)
+    for check in (outputs.find_malformed, outputs.find_coarse, outputs.find_disagreeing):
+        assert check([stored]) == []
+
+
+def test_copies_of_a_summary_agree_and_count_once(summarized):
+    frame, output = summarized[0]
+    assert len(outputs.list_estimates([output])) == 4 * len(frame)
+    other = output | {"data": output.data | {"text/html": output.data["text/html"].replace("<td>1.00", "<td>1.30", 1)}}
+    assert outputs.find_disagreeing([other]) == [
+        "text/plain and text/html disagree about `~1.00 (at most 1.01: yes)`, `~1.30 (at most 1.01: no)`"
+    ]
+
+
+def test_rounding_moved_a_number_of_a_summary_by_no_more_than_its_half(summarized):
+    for frame, output in summarized:
+        raw = frame[["mean", "sd", "eti89_lb", "eti89_ub"]].to_numpy().ravel()
+        found = outputs.list_estimates([output])
+        assert all(abs(e.value - x) <= e.value_half * 1.0001 + 1e-15 for e, x in zip(found, raw, strict=True))
+
+
+def test_a_number_of_a_summary_is_found_in_the_record():
+    (stored,), (fresh,) = ([new_output("stream", text=SUMMARY.replace("-0.356", x))] for x in ("-0.356", "-0.358"))
+    record = {"numbers": {outputs.name_text(SUMMARY): [(0.001, 0.0015, 2)] * 8}, "pictures": {}}
+    assert outputs.list_moves([stored], [fresh], record)[0] == pytest.approx(2.0)
+    assert outputs.compare_outputs([stored], [fresh], LEVEL) == []
+    narrow = record | {"numbers": {name: [(0.0001, 0.0005, 2)] * 8 for name in record["numbers"]}}
+    (complaint,) = outputs.compare_outputs([stored], [fresh], LEVEL, record=narrow)
+    assert "stored `-0.356 ± 0.0048`, came `-0.358 ± 0.0048`" in complaint
+
+
+def test_the_error_of_a_bound_is_that_of_a_quantile():
+    draws = np.random.default_rng(1).normal(0, 3, (2000, 800))
+    error = float(summaries.find_quantile_error("3", "800", 0.055))
+    assert np.quantile(draws, 0.055, axis=1).std() == pytest.approx(error, rel=0.06)
+    assert error == pytest.approx(2.06 * 3 / 800**0.5, rel=0.02)
 
 
 # --- the errors of both runs -------------------------------------------------------------------------------

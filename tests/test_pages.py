@@ -11,10 +11,23 @@ import pytest
 import yaml
 from binder_check import LIMIT_MB, check, has_namespaces, main
 from bnn.claims import MIME
+from book_pages import MADE_FROM, find_moved, name_page
 from book_teach import count_minutes
-from browser import open_page
+from browser import open_context, open_page
 from studies._tasks import digest_rows
-from test_site import DOCUMENTS, NOTEBOOKS, PAGES, ROOT, address, chromium, every_page, parse, site
+from test_site import (
+    DOCUMENTS,
+    NOTEBOOKS,
+    PAGES,
+    ROOT,
+    address,
+    chromium,
+    count_ids,
+    every_page,
+    leads_somewhere,
+    parse,
+    site,
+)
 
 __all__ = ["address", "chromium", "site"]  # fixtures of the site's tests
 BOOK = ROOT / "book"
@@ -58,21 +71,115 @@ def test_the_register_counts_what_does_not_hold(site):
 
 
 def test_the_map_lists_every_chapter_with_its_cost(site):
-    tables = [json.loads((BOOK / "data" / f"{name}_cost.json").read_text())["rows"] for name in ("run", "binder")]
-    warm, cold = ({row["chapter"]: row for row in rows} for rows in tables)
+    table = json.loads((BOOK / "data" / "run_cost.json").read_text())["rows"]
+    costs = {row["chapter"]: f"{row['cpu_seconds']} s {row['megabytes']:,} MB" for row in table}
     rows = parse(site, "book/index.html").select("table.bnn tbody tr:not(.part)")
-    shown = {Path(row.a["href"]).stem: [cell.get_text() for cell in row.select("td")][-5:] for row in rows}
+    shown = {Path(row.a["href"]).stem: [cell.get_text() for cell in row.select("td")][-3:] for row in rows}
     assert list(shown) == CHAPTERS
     for chapter, cells in shown.items():
-        costs = [f"{cost['cpu_seconds']} s {cost['megabytes']:,} MB" for cost in (warm[chapter], cold[chapter])]
-        assert " ".join(cells) == " ".join([f"{count_minutes([chapter])} min", *costs])
+        assert " ".join(cells) == f"{count_minutes([chapter])} min {costs[chapter]}"
 
 
-def test_the_record_of_pods_has_every_chapter():
-    """A record of what they cost, not a test that they run: `make binder-check` runs them."""
+def test_the_record_of_pods_names_chapters():
+    """A record of what they cost, not a test that they run: `make binder-check` runs them, and adds what is missing."""
     table = json.loads((BOOK / "data" / "binder_cost.json").read_text())
     assert table["digest"] == digest_rows(table["rows"])
-    assert sorted(row["chapter"] for row in table["rows"]) == sorted(CHAPTERS)
+    recorded = [row["chapter"] for row in table["rows"]]
+    assert len(recorded) == len(set(recorded))
+    assert set(recorded) <= set(CHAPTERS)
+
+
+# --- old addresses
+
+
+def test_a_label_names_the_page_with_the_longest_name_in_it():
+    pages = ["moons", "group", "group_sd"]
+    labels = ["sec-moons-data", "fig-group-sd-x", "eq-group-one", "sec-moons", "sec-moonshot-x", "page-teach-week-1"]
+    assert [name_page(label, pages) for label in labels] == ["moons", "group_sd", "group", "moons", None, None]
+
+
+def test_what_moved_is_found_by_its_name_and_claims_by_the_page_that_took_the_evidence():
+    anchors = {
+        "sec-old-kept": ("old", "sec-old-kept"),
+        "sec-old-gone": ("proof", "sec-old-gone"),
+        "fig-old-gone": ("third", "fig-old-gone"),
+        "eq-old-gone": ("proof", "equation-eq-old-gone"),
+        "sec-proof-own": ("proof", "sec-proof-own"),
+    }
+    made = [("old", "kept"), ("proof", "kept"), ("proof", "gone"), ("third", "own")]
+    claims = [{"chapter": chapter, "id": claim} for chapter, claim in made]
+    assert find_moved(anchors, claims, ["old", "proof", "third"], {"old": ("proof",)}) == {
+        "old": {
+            "sec-old-gone": "proof.html#sec-old-gone",
+            "fig-old-gone": "third.html#fig-old-gone",
+            "equation-eq-old-gone": "proof.html#equation-eq-old-gone",
+            "claim-gone": "proof.html#claim-gone",
+        }
+    }
+
+
+def read_moved(site, name):
+    """What a page says of the ids that it has no more: {id: address}; nothing where it has no such script."""
+    script = parse(site, f"book/{name}.html").select_one('script[src*="_static/moved/"]')
+    text = (site / "_static" / "moved" / f"{name}.js").read_text() if script else "window.moved = {};\n"
+    return json.loads(text.removeprefix("window.moved = ").removesuffix(";\n"))
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_an_old_address_leads_to_what_moved_and_to_nothing_that_stayed(site, name):
+    moved = read_moved(site, name)
+    assert [to for to in moved.values() if not leads_somewhere(site, f"book/{name}.html", to)] == []
+    assert set(moved) & set(count_ids(site, f"book/{name}.html")) == set()
+
+
+def list_examples(site, name):
+    """Of each kind of id that moved from a page the last one: sections, figures, formulas, claims."""
+    return list({anchor.partition("-")[0]: (anchor, to) for anchor, to in read_moved(site, name).items()}.values())
+
+
+IN_VIEW = """(id) => {
+    const element = document.getElementById(id), { top, bottom } = element.getBoundingClientRect();
+    return element.checkVisibility() && bottom >= 0 && top < innerHeight;
+}"""
+
+
+@pytest.mark.parametrize(("name", "by"), [*((name, "server") for name in MADE_FROM), ("moons", "file")])
+def test_a_browser_follows_an_old_address_to_its_element(site, address, chromium, name, by):
+    base = f"{address}book/" if by == "server" else f"{(site / 'book').as_uri()}/"
+    examples = list_examples(site, name)
+    assert examples
+    with open_context(chromium) as context:
+        page = context.new_page()
+        for anchor, to in examples:
+            page.goto(f"{base}{name}.html#{anchor}", wait_until="commit")
+            page.wait_for_url(base + to)
+            page.wait_for_function(IN_VIEW, arg=anchor)
+
+
+def test_an_address_that_leads_nowhere_stays_where_it_is(address, chromium):
+    for anchor in ("sec-moons-nowhere", "constructor", "%E0"):
+        with open_page(chromium, f"{address}book/moons.html#{anchor}") as (page, log):
+            assert page.url.endswith(f"moons.html#{anchor}")
+            assert log.complaints == []
+
+
+def test_without_javascript_an_old_address_shows_the_page_that_it_names(site, address, chromium):
+    context = chromium.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{address}book/moons.html#{list_examples(site, 'moons')[0][0]}")
+    assert page.locator("article h1").is_visible()
+    context.close()
+
+
+def test_a_link_into_a_fold_opens_it(address, site, chromium):
+    with open_page(chromium, f"{address}book/moons.html") as (page, log):
+        hidden = page.evaluate("""() => [...document.querySelectorAll("[id^=claim-], .toggle-hidden [id]")].filter(
+            (e) => !e.matches("button") && !e.checkVisibility()).map((e) => e.id)""")
+        assert hidden
+        for anchor in hidden[:1] + hidden[-1:]:
+            page.evaluate("(anchor) => { location.hash = anchor; }", anchor)
+            page.wait_for_function(IN_VIEW, arg=anchor)
+        assert log.complaints == []
 
 
 # --- pictures that move

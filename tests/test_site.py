@@ -150,6 +150,13 @@ def test_every_figure_has_alt_text_and_a_caption(site, name):
     expect_none(complaints)
 
 
+@every_page
+def test_a_cell_has_no_two_folds_of_one_name(site, name):
+    for cell in parse(site, name).select("div.cell"):
+        folds = [" ".join(summary.get_text().split()) for summary in cell.select("summary")]
+        assert len(set(folds)) == len(folds), folds[0]
+
+
 @cache
 def list_shown_outputs(name):
     """Return the stored outputs of a notebook that a page has to show."""

@@ -134,11 +134,11 @@ def test_every_shared_slide_is_shown_in_some_deck():
 REFUSED = {
     "a figure that is not there": ("```{chapter-figure} moons fig-nothing\n```", "fig-moons-tasks"),
     "a chapter that is not there": ("```{chapter-figure} muons fig-moons-tasks\n```", "flat_advi"),
-    "code that is not there": ("```{chapter-code} moons def nothing\n```", "def arc(y, t):"),
-    "too many lines": ("```{chapter-code} weight_correlations build\n```", "at most 16"),
-    "a line that is not there": ("```{chapter-code} moons spaced\n:from: nothing\n```", "def spaced(n):"),
-    "a table that is not there": ("```{chapter-table} moons Nothing\n```", "The data sets of this book"),
-    "a column that is not there": ("```{chapter-table} moons Flat moons:\n:columns: nothing\n```", "Accuracy (%)"),
+    "code that is not there": ("```{chapter-code} yardsticks def nothing\n```", "def arc(y, t):"),
+    "too many lines": ("```{chapter-code} names_checked build\n```", "at most 16"),
+    "a line that is not there": ("```{chapter-code} yardsticks spaced\n:from: nothing\n```", "def spaced(n):"),
+    "a table that is not there": ("```{chapter-table} yardsticks Nothing\n```", "The data sets of this book"),
+    "a column that is not there": ("```{chapter-table} yardsticks Flat moons:\n:columns: nothing\n```", "Accuracy (%)"),
     "a link to no chapter": ("{chapter}`muons`", "flat_advi"),
     "notes without minutes": (":::{notes}\nSay.\n:::", "1 argument(s) required"),
 }

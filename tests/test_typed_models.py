@@ -14,7 +14,7 @@ MOONS = data.legacy_rotated_moons()
 FLAT = data.flat_moons(seed=0)
 NEW = data.rotated_moons(seed=201, n_groups=1).group(0)
 N01 = priors.scale_prior((1.0, 1.0, 1.0), 2, (12, 12))
-NAMES = {"pm": pm, "np": np, "fuse": fuse, "moons": MOONS}
+NAMES = {"pm": pm, "np": np, "fuse": fuse, "moons": MOONS, "patients": MOONS}
 EIGHTEEN = models.hierarchical_bnn(MOONS.X_train, MOONS.y_train)
 
 
@@ -28,7 +28,7 @@ def run_cell(chapter, start, **names):
 
 
 def type_hierarchical(chapter):
-    return run_cell(chapter, 'coords = {"group"')["model"]
+    return run_cell(chapter, ('coords = {"group"', "units = {"))["model"]
 
 
 def type_images():
@@ -39,7 +39,7 @@ def type_images():
 
 PAIRS = {
     "flat_advi": lambda: (
-        run_cell("flat_advi", "coords = {", X_train=FLAT.X_train, y_train=FLAT.y_train)["model"],
+        run_cell("flat_advi", "coords = {", patient=FLAT)["model"],
         models.flat_bnn(FLAT.X_train, FLAT.y_train),
     ),
     "minibatch_advi": lambda: (
@@ -47,19 +47,20 @@ PAIRS = {
         models.flat_bnn(FLAT.X_train, FLAT.y_train, total_size=2000),
     ),
     "unpooled": lambda: (
-        run_cell("unpooled", "with pm.Model() as network")["network"],
+        run_cell("unpooled", "with pm.Model() as network", patients=MOONS)["network"],
         models.unpooled_bnn(MOONS.X_train[0], MOONS.y_train[0]),
     ),
-    "unpooled, one for all": lambda: (
-        run_cell("unpooled", "with pm.Model() as one_for_all", pooled=MOONS.pooled())["one_for_all"],
-        models.flat_bnn(MOONS.pooled().X_train, MOONS.pooled().y_train),
+    "controls": lambda: (
+        run_cell("controls", "with pm.Model() as network")["network"],
+        models.unpooled_bnn(MOONS.X_train[0], MOONS.y_train[0]),
     ),
     "hierarchical_nuts": lambda: (type_hierarchical("hierarchical_nuts"), EIGHTEEN),
     "group_sd": lambda: (type_hierarchical("group_sd"), EIGHTEEN),
+    "weight_correlations": lambda: (type_hierarchical("weight_correlations"), EIGHTEEN),
     "engines": lambda: (run_cell("engines", "def build(moons")["build"](MOONS), EIGHTEEN),
     "informed_priors": lambda: (
-        run_cell("informed_priors", "coords = {", new=NEW, N01=N01)["newcomer"],
-        models.informed_bnn(NEW.X_train, NEW.y_train, mean=N01[0], cholesky=N01[1]),
+        run_cell("informed_priors", "coords = {", new=NEW, plain=N01)["newcomer"],
+        models.informed_bnn(NEW.X_train[:5], NEW.y_train[:5], mean=N01[0], cholesky=N01[1]),
     ),
     "digits": type_images,
 }
@@ -77,9 +78,9 @@ def test_a_typed_model_has_the_log_density_of_the_module_s(chapter):
         assert page == pytest.approx(ours, rel=1e-12)
 
 
-@pytest.mark.parametrize("chapter", ["hierarchical_nuts", "group_sd", "weight_correlations"])
+@pytest.mark.parametrize("chapter", ["hierarchical_nuts", "group_sd", "weight_correlations", "names_checked"])
 def test_chapters_find_each_other_s_draws(chapter):
-    if chapter == "weight_correlations":
+    if chapter == "names_checked":
         fast = run_cell(chapter, "moons = data", data=data)["build"](12)
     else:
         fast = fuse(type_hierarchical(chapter), check=False)

@@ -19,6 +19,7 @@ from sphinx.util.docutils import SphinxDirective
 ROOT = Path(__file__).resolve().parents[2]
 BOOK = ROOT / "book"
 CLAIMS_HEADING = "What this chapter claims"
+NOT_MEASURED = "not measured"  # `make studies STUDY=run_cost` does it
 
 
 def list_chapters():
@@ -81,23 +82,23 @@ class ChapterMap(RawTable):
     """Every chapter with what it needs: chapters before it, minutes, CPU-seconds and memory."""
 
     def run(self):
-        paths = [BOOK / "data" / f"{name}.json" for name in ("run_cost", "binder_cost")]
-        warm, cold = ({row["chapter"]: row for row in json.loads(path.read_text())["rows"]} for path in paths)
-        rows, sources = [], paths
+        path = BOOK / "data" / "run_cost.json"
+        costs = {row["chapter"]: row for row in json.loads(path.read_text())["rows"]}
+        rows, sources = [], [path]
         numbers = {name: k for k, name in enumerate((n for _, names in list_chapters() for n in names), 1)}
         for caption, names in list_chapters():
             rows.append([html.escape(caption)])
             for name in names:
-                here, pod = warm[name], cold[name]
+                cost = costs.get(name)
                 rows.append([
                     f"{numbers[name]}. {link_chapter(name)}",
                     ", ".join(f'<a href="{n}.html">chapter&nbsp;{numbers[n]}</a>' for n in find_prerequisites(name))
                     or "nothing",
-                    f"{count_minutes([name])} min", f"{here['cpu_seconds']} s", f"{here['megabytes']:,} MB",
-                    f"{pod['cpu_seconds']} s", f"{pod['megabytes']:,} MB",
+                    f"{count_minutes([name])} min",
+                    *([f"{cost['cpu_seconds']} s", f"{cost['megabytes']:,} MB"] if cost else [NOT_MEASURED] * 2),
                 ])  # fmt: skip
                 sources.append(BOOK / f"{name}.md")
-        columns = ["Chapter", "Read first", "To read", "To run", "Memory", "In Binder", "Memory there"]
+        columns = ["Chapter", "Read first", "To read", "To run", "Memory"]
         return [self.show("The chapters", columns, rows, *sources)]
 
 
@@ -143,6 +144,81 @@ def mark_claims(app, pagename, templatename, context, doctree):
     before, rows = table[:end].split("<tbody>")
     rows = re.sub("<tr>", lambda _: f'<tr id="{name_claim(next(mine))}">', rows)
     context["body"] = f"{head}{before}<tbody>{rows}{table[end:]}"
+
+
+MADE_FROM = {
+    "moons": ("yardsticks",),
+    "flat_advi": ("advi_checked",),
+    "minibatch_advi": ("minibatch_checked",),
+    "unpooled": ("controls",),
+    "hierarchical_nuts": ("convergence",),
+    "group_sd": ("layers_checked",),
+    "weight_correlations": ("names_checked",),
+    "informed_priors": ("priors_checked",),
+    "digits": ("digits_checked", "tempering"),
+    "own_data": ("own_data_checked",),
+}  # a chapter of the first edition, and the pages that took its evidence and most of its claims
+
+
+def list_anchors(env):
+    """Every label of the book: {label: (page, id in its HTML)}, for pages in the folder of chapters."""
+    labels = {label: place for label, place in env.domaindata["std"]["anonlabels"].items() if place[1]}
+    equations = env.domaindata["math"]["objects"]
+    labels |= {label: (page, f"equation-{label}") for label, (page, _) in equations.items()}
+    return {
+        label: (page.removeprefix("book/"), anchor)
+        for label, (page, anchor) in labels.items()
+        if page.startswith("book/")
+    }
+
+
+def name_page(label, pages):
+    """The page that a label such as ``fig-flat-advi-fit`` names, whichever it stands on; None where it names none."""
+    _, _, words = label.partition("-")
+    named = [page for page in pages if f"{words}-".startswith(f"{page.replace('_', '-')}-")]
+    return max(named, key=len, default=None)
+
+
+def find_moved(anchors, claims, pages, made_from=None):
+    """Where the labels and claims are that a page's address once led to: {page: {id: address}}.
+
+    Parameters
+    ----------
+    anchors : dict of str to (str, str)
+        From `list_anchors`.
+    claims : list of dict
+        As in ``claims.json``. A claim keeps its id when it moves to the page that took the evidence.
+    pages : iterable of str
+    made_from : dict of str to tuple of str, optional
+        Default: MADE_FROM.
+    """
+    moved = {}
+    for label, (page, anchor) in anchors.items():
+        named = name_page(label, pages)
+        if named not in (None, page):
+            moved.setdefault(named, {})[anchor] = f"{page}.html#{anchor}"
+    ids = {page: [name_claim(claim["id"]) for claim in claims if claim["chapter"] == page] for page in pages}
+    for page, evidence in (made_from or MADE_FROM).items():
+        gone = [(place, anchor) for place in evidence for anchor in ids.get(place, [])]
+        for place, anchor in gone:
+            if anchor not in ids.get(page, [anchor]):
+                moved.setdefault(page, {})[anchor] = f"{place}.html#{anchor}"
+    return moved
+
+
+def ship_moved(app, pagename, templatename, context, doctree):
+    """Give a page whose sections moved a script that says where to; ``book.js`` follows it."""
+    folder, _, name = pagename.rpartition("/")
+    if folder != "book":
+        return
+    pages = [page.removeprefix("book/") for page in app.env.found_docs if page.startswith("book/")]
+    claims = json.loads((BOOK / "claims.json").read_text())
+    moved = find_moved(list_anchors(app.env), claims, pages).get(name)
+    if moved:
+        script = Path(app.outdir, "_static", "moved", f"{name}.js")
+        script.parent.mkdir(parents=True, exist_ok=True)
+        script.write_text(f"window.moved = {json.dumps(moved, indent=0)};\n", encoding="utf8")
+        app.add_js_file(f"moved/{name}.js")
 
 
 class Frames(SphinxDirective):
@@ -311,4 +387,5 @@ def setup(app):
     app.add_directive("exercise-list", ExerciseList)
     app.add_transform(IndexEntries)
     app.connect("html-page-context", mark_claims)
+    app.connect("html-page-context", ship_moved)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -40,6 +40,13 @@ def fold_solutions(app, doctree):
             ]
 
 
+def join_folds(app, doctree):
+    """Fold a cell whose code and output are both folded into one box: myst-nb makes two, of the same name."""
+    for node in doctree.findall(nodes.container):
+        if node.get("hide_mode") == "input+output":
+            node["hide_mode"] = "all"
+
+
 def drop_thebe(app, pagename, templatename, context, doctree):
     """Take off the page what it never uses: Thebe, which the theme declares twice, an error in itself, and tabs."""
     unused = ("thebe", "design-tabs")  # no page has tabs
@@ -114,6 +121,7 @@ def setup(app):
     """Connect the repairs to Sphinx."""
     app.connect("config-inited", derive_addresses, priority=100)
     app.connect("doctree-read", fold_solutions)
+    app.connect("doctree-read", join_folds)
     app.connect("html-page-context", drop_thebe, priority=900)
     app.connect("html-page-context", drop_mathjax, priority=900)
     app.connect("html-page-context", mend_markup)

@@ -143,7 +143,7 @@ class FromChapter(SphinxDirective):
 
 
 class ChapterFigure(FromChapter):
-    """``{chapter-figure} unpooled fig-unpooled-slopes``: the stored picture with its alt text; content is a caption.
+    """``{chapter-figure} controls fig-unpooled-slopes``: the stored picture with its alt text; content is a caption.
 
     ``:pattern:`` is for a picture whose shapes count: its letters may be too small to read, so the slide says them.
     """

@@ -1,36 +1,114 @@
 """Roles for the pages of a course: minutes to read a section, CPU-seconds to run it live."""
 
+import ast
 import json
 import math
 import re
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
+import yaml
 from docutils import nodes
 
 BOOK = Path(__file__).resolve().parents[1]
 TABLE = BOOK / "data" / "run_cost.json"
 WORDS_PER_MINUTE = 200
+A_PICTURE = WORDS_PER_MINUTE  # is worth as many words as are read in a minute; so is a table
+A_LINE = WORDS_PER_MINUTE // 10  # of code
 LABEL = re.compile(r"^\((sec-[\w-]+)\)=\n#+ .*$|^## .*$", flags=re.MULTILINE)
+BLOCKS = re.DOTALL | re.MULTILINE
+FRONT_MATTER = re.compile(r"\A---\n.*?^---\n", flags=BLOCKS)
+CELL = re.compile(
+    r"^```\{code-cell\}[^\n]*\n(?P<options>---\n.*?^---\n|(?::[^\n]*\n)*)(?P<source>.*?)^```$", flags=BLOCKS
+)
+SOLUTION = re.compile(r"^:::+\{solution-start\}.*?^:::+\{solution-end\}\n:::+$", flags=BLOCKS)
+FOLD = re.compile(
+    r"^(?P<fence>:{3,}|`{3,})\{[\w-]+\}[^\n]*\n(?::[\w-]+:[^\n]*\n)*?:class:[^\n]*\bdropdown\b.*?^(?P=fence)$",
+    flags=BLOCKS,
+)
+PICTURE = re.compile(r"^(?P<fence>:{3,}|`{3,})\{(?:figure|frames)\}.*?^(?P=fence)$", flags=BLOCKS)
+ROWS = re.compile(r"(?:^\|.*\n)+", flags=re.MULTILINE)
+MARKUP = re.compile(r"^(?:[:`]{3,}(?:\{[\w-]+\})?|:[\w-]+:.*|\([\w-]+\)=)", flags=re.MULTILINE)
+WORD = re.compile(r"\S*\w\S*")
+WORTH = re.compile("\ue000(\\d+)\ue000")  # stands where something stood that is no text
+UNSEEN = {"code": {"hide-input", "remove-input"}, "output": {"hide-output", "remove-output"}}
+WHOLE_CELL = {"hide-cell", "remove-cell"}
 
 
-def split_sections(text):
-    """The words of a chapter's prose, by section: {label: int}; what has no label is counted under ""."""
-    text = re.sub(r"^---\n.*?^---\n", "", text, count=1, flags=re.DOTALL | re.MULTILINE)
-    text = re.sub(r"^```\{code-cell\}.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
+def read_prose(text):
+    """Take from a page what is no text that meets the eye: front matter, solutions, folded boxes, markup.
+
+    Parameters
+    ----------
+    text : str, a page in MyST Markdown
+
+    Returns
+    -------
+    str
+        Its prose; where a cell or a picture stood, and before a table, a mark (WORTH) says how many words it is worth.
+    """
+    for gone in (FRONT_MATTER, SOLUTION, FOLD):
+        text = gone.sub("", text)
+    text = CELL.sub(lambda cell: _mark(weigh_cell(*read_cell(cell))), text)
+    return ROWS.sub(lambda table: _mark(A_PICTURE) + table[0], PICTURE.sub(_mark(A_PICTURE), text))
+
+
+def _mark(words):
+    return f"\ue000{words}\ue000\n"
+
+
+def read_cell(match):
+    """Metadata (dict) and source of a code cell, from a match of CELL."""
+    options = re.sub(r"^---$|^:", "", match["options"], flags=re.MULTILINE)
+    return yaml.safe_load(options) or {}, match["source"]
+
+
+def weigh_cell(metadata, source):
+    """Words that a code cell is worth: its lines, its figure and its table, each as far as it is not folded."""
+    tags = set(metadata.get("tags", []))
+    lines = [line for line in source.splitlines() if line.strip()]
+    code = 0 if tags & (UNSEEN["code"] | WHOLE_CELL) else A_LINE * len(lines)
+    shown = "figure" in metadata.get("mystnb", {}), shows_table(source)
+    return code + (0 if tags & (UNSEEN["output"] | WHOLE_CELL) else A_PICTURE * sum(shown))
+
+
+def shows_table(source):
+    """Whether the last expression of a cell is a table, the book's own or ArviZ's summary."""
+    try:
+        last = ast.parse(source).body[-1:]
+    except SyntaxError:  # a line for the shell
+        return False
+    return any(isinstance(x, ast.Expr) and re.search(r"report\.Table\(|az\.summary\(", ast.unparse(x)) for x in last)
+
+
+def count_words(prose):
+    """Words in a text: what has a letter or a digit, marks of MyST apart."""
+    return len(WORD.findall(MARKUP.sub("", WORTH.sub("", prose))))
+
+
+@cache
+def weigh_sections(text):
+    """What the sections of a page are worth, in words: {label: int}; what has no label is counted under ""."""
+    text = read_prose(text)
     marks = [(0, ""), *((mark.start(), mark[1] or "") for mark in LABEL.finditer(text)), (len(text), "")]
-    words = {}
+    worth = {}
     for (start, label), (end, _) in pairwise(marks):
-        words[label] = words.get(label, 0) + len(text[start:end].split())
-    return words
+        part = text[start:end]
+        worth[label] = worth.get(label, 0) + count_words(part) + sum(int(words) for words in WORTH.findall(part))
+    return worth
 
 
 def count_minutes(labels, book=BOOK):
-    """Minutes to read some sections, or whole chapters, given by label or name; rounded up."""
+    """Minutes to read some sections, or whole chapters, given by label or name; rounded up.
+
+    Text takes a minute for 200 words; each table, each figure and each visible ten lines of code take another one.
+    Solutions and folded boxes are not counted.
+    """
     sections = {}
     for path in sorted(book.glob("*.md")):
-        words = split_sections(path.read_text(encoding="utf8"))
-        sections |= {label: count for label, count in words.items() if label} | {path.stem: sum(words.values())}
+        worth = weigh_sections(path.read_text(encoding="utf8"))
+        sections |= {label: words for label, words in worth.items() if label} | {path.stem: sum(worth.values())}
     for label in labels:
         if label not in sections:
             raise ValueError(f"no chapter and no section {label!r}; wanted: such as moons or sec-moons-data")

@@ -1,4 +1,4 @@
-// Two things that only the browser knows: which boxes scroll just now, and what a fold's button opens.
+// What only the browser knows: which boxes scroll just now, what a fold's button opens, and which address it was given.
 "use strict";
 
 const SCROLL_BOXES = ".bd-content .cell_output .output, .bd-content .cell_output pre, .bd-content .cell_input pre, "
@@ -41,8 +41,29 @@ function startFrames() {
   });
 }
 
+/** An old address: a section that moved to another page kept its label. A page that lost some knows where (`moved`). */
+function followMoved() {
+  const id = location.hash.slice(1), moved = window.moved ?? {};
+  if (Object.hasOwn(moved, id) && !document.getElementById(id)) location.replace(new URL(moved[id], location.href));
+}
+
+/** An address may lead into a fold, such as that of the claims: open it, and those around it. */
+function openFolds() {
+  const folds = ".toggle-hidden, details:not([open])", target = document.getElementById(location.hash.slice(1));
+  let fold = target?.parentElement.closest(folds);
+  if (!fold) return;
+  for (; fold; fold = fold.parentElement.closest(folds)) {
+    if (fold.matches("details")) fold.open = true;
+    else fold.querySelector("button.toggle-button").click();
+  }
+  target.scrollIntoView();
+}
+
+window.addEventListener("hashchange", () => { followMoved(); openFolds(); });
+document.addEventListener("DOMContentLoaded", followMoved);
 window.addEventListener("load", () => {
   startFrames();
   watchScrollBoxes();
   nameFolds();
+  openFolds();
 });

@@ -1,32 +1,30 @@
 """Typical wrong answers to the exercises of chapter digits: each must be refused by its check."""
 
 import numpy as np
-from bnn import report
+from bnn import digits
 
-GOOD = [(3, 0.65, 0.06, "answers"), (9, 1.67, 0.06, "answers"), (4, 2.17, 0.06, "I don't know")]
-FOUR = np.array([6.0, 2, 6, 12])
-ERROR = np.array([6.9, 7.5, 4.4, 6.9])
-KEYS = ("accuracy", "lpd")
-LETTERS = np.array([13, 31, 21, 47]) / 1.2
+GOOD = [(3, 0.57, 0.06, "answers"), (4, 0.38, 0.06, "answers"), (2, 1.96, 0.06, "I don't know")]
+NAMES = ("digits, these fonts", "digits, other fonts", "letters, other fonts")
+CHOSE, OTHER, LETTERS = (4.0, 0.0, 10.0, 3.0), (6.0, 0.0, 20.0, 7.0), (25.0, 5.0, 50.0, 12.0)
 
 
-def refuse(printed=FOUR, letters=LETTERS):
-    """Shares refused, with an interval of two errors inside of 0 and 100."""
-    return {
-        name: (value, np.clip(value - 2 * ERROR, 0, None), np.clip(value + 2 * ERROR, None, 100), ERROR)
-        for name, value in (("printed digits, other fonts", printed), ("letters, other fonts", letters))
-    }
+def refuse(chose=CHOSE, other=OTHER, letters=LETTERS):
+    """An answer to the second exercise: value, interval and error of three sets of images."""
+    return dict(zip(NAMES, (chose, other, letters), strict=True))
 
 
-def choose(score):
-    """An answer to the third exercise in which this score of the study's rows chooses."""
-    fits = {}
-    for row in report.read_data("digits")["rows"]:
-        if row["method"] == "mean field" and (row["start_sd"], row["prior_sd"], row["n_steps"]) == (0.03, 1.0, 20_000):
-            fits.setdefault(row["beta"], []).append(row)
-    picked = [max(rows, key=lambda row: row[score]) for rows in zip(fits[1.0], fits[0.1], fits[0.001], strict=True)]
-    gain = {key: [row[key] - plain[key] for row, plain in zip(picked, fits[1.0], strict=True)] for key in KEYS}
-    return {"beta": [row["beta"] for row in picked]} | gain
+def scale(parts, factor):
+    return tuple(factor * part for part in parts)
+
+
+def predict(n_members=5, sure=0.91):
+    """Probabilities of networks that are right about every test image, each with another confidence."""
+    y = digits.load(seed=0).y_test
+    p = np.empty((n_members, len(y), 10))
+    for k in range(n_members):
+        p[k] = (1 - sure + 0.02 * k) / 9
+        p[k, np.arange(len(y)), y] = sure - 0.02 * k
+    return p
 
 
 WRONG = {
@@ -45,28 +43,31 @@ WRONG = {
     ],
     "check_refused": [
         lambda: None,
-        lambda: FOUR,
+        lambda: CHOSE,
         # values without errors
         lambda: {name: found[0] for name, found in refuse().items()},
         # shares in place of percent
-        lambda: refuse(printed=FOUR / 100, letters=LETTERS / 100),
+        lambda: refuse(*(scale(parts, 0.01) for parts in (CHOSE, OTHER, LETTERS))),
         # judged on all ten fonts
-        lambda: refuse(printed=np.array([5.0, 4, 5, 8])),
+        lambda: refuse(other=(5.0, 0.0, 15.0, 5.0)),
         # judged on the fonts that chose
-        lambda: refuse(printed=np.full(4, 4.0)),
+        lambda: refuse(other=CHOSE),
         # 5 % answered in place of 95 %
-        lambda: refuse(printed=np.array([94.0, 96, 94, 92])),
+        lambda: refuse(chose=(94.0, 80.0, 98.0, 4.0)),
+        # answered in place of refused
+        lambda: refuse(letters=(95.0, 80.0, 99.0, 4.0)),
     ],
-    "check_beta": [
+    "check_ensemble": [
         lambda: None,
-        lambda: 0.1,
-        # the mean over seeds
-        lambda: {"beta": 0.1, "accuracy": 1.6, "lpd": 0.18},
-        # chosen by the test images
-        lambda: choose("accuracy"),
-        lambda: choose("lpd"),
-        # scores in place of gains
-        lambda: choose("lpd_validation") | {"accuracy": [97.0, 98.0, 97.5, 97.3, 98.3]},
-        lambda: choose("lpd_validation") | {"lpd": [-0.0984, -0.0909, -0.0991, -0.1013, -0.0795]},
+        # the mean over members
+        lambda: predict().mean(axis=0),
+        # one network five times
+        lambda: np.repeat(predict(1), 5, axis=0),
+        # logarithms of probabilities
+        lambda: np.log(predict()),
+        # the axes of members and images exchanged
+        lambda: predict().swapaxes(0, 1),
+        # labels in another order
+        lambda: predict()[:, ::-1],
     ],
 }

@@ -7,11 +7,6 @@ def make_scores(accuracy, lpd):
     return [{"accuracy": float(a), "lpd": float(b)} for a, b in zip(accuracy, lpd, strict=True)]
 
 
-def make_noticed(shares):
-    """Studies of which the given shares notice: bool (3, 2, 1000)."""
-    return np.arange(1000) < 1000 * np.array(shares)[..., None]
-
-
 WRONG = {
     "check_chains": [
         lambda: None,
@@ -21,13 +16,14 @@ WRONG = {
         lambda: make_scores([94.0, 82.0, 90.0, 86.0], [-0.21, -0.33, -0.29, -0.32]),  # categories, not chains
         lambda: [88.3, 88.4, 88.4, 88.6],  # no lpd
     ],
-    "check_studies": [
+    "check_ties": [
         lambda: None,
-        lambda: np.array([[0.058, 0.05], [0.066, 0.113], [0.673, 0.98]]),  # shares
-        lambda: make_noticed([[0.67, 0.98], [0.07, 0.11], [0.06, 0.05]]),  # sds from small to large
-        lambda: make_noticed([[0.06, 0.002], [0.1, 0.01], [0.7, 0.46]]),  # the band of 100 simulations for both
-        lambda: make_noticed([[0.06, 0.05], [0.06, 0.05], [0.06, 0.05]]),  # s forgotten
-        lambda: make_noticed([[0.023, 0.024], [0.05, 0.05], [0.41, 0.78]]),  # max without abs
+        lambda: np.array([1.0, 0.9, 0.77, 0.53, 0.51]),  # shares, not percent
+        lambda: np.array([50.2, 49.6, 50.9, 50.3, 49.8]),  # a mu for each patient
+        lambda: np.array([51.1, 52.7, 76.9, 90.0, 100.0]),  # sigmas from large to small
+        lambda: np.array([100.0, 100.0, 100.0, 100.0, 100.0]),  # one z for both
+        lambda: np.array([100.0, 95.0, 82.0, 69.0, 52.0]),  # the last layer only
+        lambda: 71.0,  # one sigma
     ],
     "check_labels": [
         lambda: None,

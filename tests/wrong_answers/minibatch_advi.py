@@ -13,12 +13,6 @@ def rescale(factor):
     return {batch: np.array(values) * factor(SIZE[batch]) for batch, values in printed.items()}
 
 
-def measure(batch):
-    """Misfit, KL and accuracy of the study's first fit on some batch."""
-    row = next(row for row in STUDY if row["batch"] == batch)
-    return np.array([row["fit"], row["divergence"], row["accuracy"]])
-
-
 WRONG = {
     "check_rescaled": [
         lambda: None,
@@ -28,18 +22,20 @@ WRONG = {
         lambda: rescale(lambda size: size / 500),  # divided once more
         lambda: {batch: values.mean() for batch, values in rescale(lambda size: 500 / size).items()},  # means
     ],
-    "check_tempered": [
+    "check_widths": [
         lambda: None,
-        lambda: measure("all"),  # no total_size, so that each point counts once
-        lambda: measure("50"),  # batches with their total_size
-        lambda: measure("forgotten") / [1, 1, 100],  # a share for the accuracy
-        lambda: measure("forgotten")[:2],
+        lambda: np.array([3.5, 0.03]),  # 500 over 5000
+        lambda: np.array([1.0, 0.0]),  # the same fit twice
+        lambda: np.array([0.1, 0.03]),  # a tenth, not its root
+        lambda: np.array([0.3, -0.03]),  # 500 minus 5000
     ],
-    "check_many": [
+    "check_better": [
         lambda: None,
-        lambda: np.full(500, 0.5),  # the test points of the chapter
-        lambda: np.full(5000, 0.5),  # never fitted
-        lambda: np.where(data.flat_moons(seed=0, n_obs=25_000, train_share=0.8).y_test == 1, 0.999, 0.001),  # leaked
-        lambda: np.full(5000, np.nan),
+        lambda: np.full(500, 0.5),  # other points
+        lambda: np.full(10_000, 0.5),  # never fitted
+        lambda: np.where(
+            data.flat_moons(seed=0, n_obs=210_000, train_share=20 / 21).y_test == 1, 0.999, 0.001
+        ),  # leaked
+        lambda: np.full(10_000, np.nan),
     ],
 }

@@ -6,13 +6,7 @@ import numpy as np
 
 rng = np.random.default_rng(1)
 UNLABELLED = SimpleNamespace(labels=None)
-VERDICT = SimpleNamespace(converged=True)
-GAINS = {
-    "one line for all": (0.0651, 0.0054),
-    "one line, groups as columns": (-0.0183, 0.0029),
-    "a line for each group": (0.0053, 0.0023),
-}
-LABELS = np.zeros(5916)
+SPREAD = np.linspace(-1e-3, 1e-3, 5)
 
 
 def draw(*spreads, mean=0.3):
@@ -53,16 +47,16 @@ WRONG = {
         # means over splits
         lambda: {most: gains.mean(axis=0) for most, gains in lose().items()},
     ],
-    "check_other_group": [
+    "check_asked": [
         lambda: None,
-        lambda: GAINS,
-        # no verdict
-        lambda: {"verdict": None, "gains": GAINS, "labels": LABELS},
-        # gains without errors
-        lambda: {"verdict": VERDICT, "gains": {name: gain for name, (gain, _) in GAINS.items()}, "labels": LABELS},
-        # line minus network
-        lambda: {"verdict": VERDICT, "gains": {k: (-g, e) for k, (g, e) in GAINS.items()}, "labels": LABELS},
-        # judged on the training rows
-        lambda: {"verdict": VERDICT, "gains": GAINS, "labels": np.zeros(450)},
+        lambda: {"bend": -0.02, "own": -0.001},  # one split
+        # one split for all seeds
+        lambda: {"bend": np.full(5, -0.02), "own": np.full(5, -0.001)},
+        # straight minus bent
+        lambda: {"bend": 0.02 + SPREAD, "own": SPREAD},
+        # scores, not gains
+        lambda: {"bend": -0.56 + SPREAD, "own": -0.56 + SPREAD},
+        # folds of one split in place of splits
+        lambda: {"bend": -0.02 + np.outer(SPREAD, SPREAD), "own": np.outer(SPREAD, SPREAD)},
     ],
 }

@@ -1,46 +1,24 @@
 """Wrong answers to the exercises of unpooled.md: each check has to refuse all of its own and say why."""
 
 import numpy as np
-import xarray as xr
-
-
-def make_tree(*, length=2.0, n_draws=1000, apart=0.0, more=()):
-    """Draws of hierarchical lines whose slopes have a length (logits), from chains that lie `apart`."""
-    rng = np.random.default_rng(1)
-    angle = np.linspace(0, 2 * np.pi, 18, endpoint=False)
-    middle = length * np.column_stack([np.cos(angle), np.sin(angle)])
-    chain = apart * np.arange(4)[:, None, None, None]
-    slope = middle + chain + 0.3 * rng.normal(size=(4, n_draws, 18, 2))
-    variables = {
-        "mu": (("chain", "draw", "feature"), rng.normal(size=(4, n_draws, 2))),
-        "sd": (("chain", "draw"), np.abs(rng.normal(size=(4, n_draws)))),
-        "slope": (("chain", "draw", "group", "feature"), slope),
-    }
-    variables |= dict.fromkeys(more, variables["slope"])
-    return xr.DataTree.from_dict({"posterior": xr.Dataset(variables)})
-
-
-def compare(gain, rest):
-    """The two differences of the exercise on layers, with errors as in the chapter."""
-    return {"N(0, 1)": (gain, 0.0063), "learned scales": (rest, 0.0014)}
-
 
 WRONG = {
-    "check_centred": [
+    "check_turned": [
         lambda: None,
-        lambda: np.zeros((4, 1000, 18, 2)),  # the slopes alone
-        lambda: make_tree(more=("z",)),  # still the non-centred form
-        lambda: make_tree(n_draws=250),
-        lambda: make_tree(length=0.0),  # the likelihood was left out
-        lambda: make_tree(apart=1.0),  # chains that did not meet
+        lambda: np.full(50, 0.005),  # all fifty changes, not the largest
+        lambda: 0.0,  # not sampled again: the old draws, the old points
+        lambda: -0.004,  # a difference with its sign
+        lambda: 0.71,  # the new moments were not turned
+        lambda: float("nan"),
     ],
-    "check_last_layer": [
+    "check_halves": [
         lambda: None,
-        lambda: (0.0355, 0.0016),  # no errors
-        lambda: {"N(0, 1)": 0.0355, "learned scales": 0.0016},
-        lambda: compare(0.001, -0.033),  # the first layer's scale, or none
-        lambda: compare(-0.0355, -0.0016),  # the other minus this
-        lambda: compare(0.0355, -0.0855),  # not the same categories
+        lambda: 7.8,  # the mean over patients
+        lambda: np.array([9.6, 8.3]),  # a patient is missing
+        lambda: np.zeros(3),  # both fits from the same half
+        lambda: np.array([0.096, 0.083, 0.057]),  # shares, not percent
+        lambda: np.array([48.0, 51.0, 47.0]),  # labels of the other half
+        lambda: np.full(3, np.nan),
     ],
     "check_bend": [
         lambda: None,
@@ -48,7 +26,7 @@ WRONG = {
         lambda: (np.array([8.0, 8.5, 7.9]), 1.3),  # chains that did not meet
         lambda: (np.array([0.080, 0.085, 0.079]), 1.011),  # shares, not percent
         lambda: (np.array([2.1, 2.9, 2.6]), 1.004),  # still 50 points
-        lambda: (np.array([3.6, 4.9, 4.1]), 1.004),  # still 50 points, and three categories that bend more than most
+        lambda: (np.array([3.6, 4.9, 4.1]), 1.004),  # still 50 points, and three patients that bend more than most
         lambda: (8.26, 1.011),  # a mean of which no error can be told
         lambda: (np.full(3, np.nan), 1.011),
     ],

@@ -4,10 +4,10 @@ import numpy as np
 
 
 def turn(what):
-    """Maps before and after a wrong turn of unit 2 of five: (10, 10) each."""
+    """Maps before and after a wrong turn of unit 2 of twelve: (24, 24) each."""
     rng = np.random.default_rng(1)
     common = rng.normal(size=(400, 1))
-    w = rng.normal(size=(400, 10)) + 0.5 * common + np.tile([2.0, 1.0], 5)  # unit and feature
+    w = rng.normal(size=(400, 24)) + 0.5 * common + np.tile([2.0, 1.0], 12)  # unit and feature
     turned = w.copy()
     if what == "every draw":
         turned[:, 4:6] *= -1
@@ -18,19 +18,23 @@ def turn(what):
     return np.corrcoef(w.T), np.corrcoef(turned.T)
 
 
+def make_percent(every, three):
+    return {"all units": every, "steep units": three}
+
+
 def make_values(ties, names):
     spread = np.array([-0.2, -0.1, 0.1, 0.2])
-    return {n: {"ties": t + spread, "names": m + spread} for n, t, m in zip((5, 12), ties, names, strict=True)}
+    return {"ties": ties + spread, "names": names + spread}
 
 
 WRONG = {
     "check_names": [
         lambda: None,
-        lambda: {5: 0.060, 12: 1.0},  # shares
-        lambda: {5: 181, 12: 1700},  # counts
-        lambda: {5: 1.9, 12: 100.0},  # orders without signs
-        lambda: {5: 0.8, 12: 80.3},  # signs without orders
-        lambda: {5: 0.3, 12: 1.4},  # single numbers: np.unique without axis=0
+        lambda: make_percent(1.0, 0.424),  # shares
+        lambda: make_percent(1700, 721),  # counts
+        lambda: make_percent(70.9, 0.5),  # signs without orders
+        lambda: make_percent(1.4, 1.4),  # single numbers: np.unique without axis=0
+        lambda: make_percent(100.0, 0.2),  # three rows, signed[steep]
     ],
     "check_signs": [
         lambda: None,
@@ -42,10 +46,9 @@ WRONG = {
     ],
     "check_values": [
         lambda: None,
-        lambda: {5: 5.87, 12: -5.01},
-        lambda: make_values((4400, -2100), (22_700, 21_200)),  # sums over draws
-        lambda: make_values((5.9, -5.0), (-30.3, -50.0)),  # relabelled minus aligned
-        lambda: make_values((6.6, 9.9), (30.4, 49.9)),  # the chains of the fit are scored
-        lambda: make_values((-5.9, -5.0), (30.3, 50.0)),  # diagonal minus full in the small network
+        lambda: {"ties": -5.45, "names": 49.5},  # one number each
+        lambda: make_values(-2300.0, 21_000.0),  # sums over draws
+        lambda: make_values(-5.0, -50.0),  # renamed minus aligned
+        lambda: make_values(9.9, 49.9),  # the chains of the fit are scored
     ],
 }
