@@ -50,6 +50,8 @@ def join_folds(app, doctree):
 def drop_thebe(app, pagename, templatename, context, doctree):
     """Take off the page what it never uses: Thebe, which the theme declares twice, an error in itself, and tabs."""
     unused = ("thebe", "design-tabs")  # no page has tabs
+    if 'class="highlight' not in context.get("body", ""):
+        unused += ("copybutton", "clipboard")  # nothing to copy
     for kind in ("script_files", "css_files"):
         context[kind] = [file for file in context[kind] if not any(word in describe_script(file) for word in unused)]
 
