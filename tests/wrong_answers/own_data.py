@@ -53,7 +53,7 @@ WRONG = {
         # one split for all seeds
         lambda: {"bend": np.full(5, -0.02), "own": np.full(5, -0.001)},
         # straight minus bent
-        lambda: {"bend": 0.02 + SPREAD, "own": SPREAD},
+        lambda: {"bend": 0.002 + SPREAD, "own": 0.001 + SPREAD},
         # scores, not gains
         lambda: {"bend": -0.56 + SPREAD, "own": -0.56 + SPREAD},
         # folds of one split in place of splits
