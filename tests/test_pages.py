@@ -12,7 +12,6 @@ import yaml
 from binder_check import LIMIT_MB, check, has_namespaces, main
 from bnn.claims import MIME
 from book_pages import MADE_FROM, find_moved, name_page
-from book_teach import count_minutes
 from browser import open_context, open_page
 from studies._tasks import digest_rows
 from test_site import (
@@ -67,17 +66,7 @@ def test_the_register_counts_what_does_not_hold(site):
     assert f"{len(claims)} claims, {len(claims) - failed} hold, {failed} do not." in text
 
 
-# --- the map
-
-
-def test_the_map_lists_every_chapter_with_its_cost(site):
-    table = json.loads((BOOK / "data" / "run_cost.json").read_text())["rows"]
-    costs = {row["chapter"]: f"{row['cpu_seconds']} s {row['megabytes']:,} MB" for row in table}
-    rows = parse(site, "book/index.html").select("table.bnn tbody tr:not(.part)")
-    shown = {Path(row.a["href"]).stem: [cell.get_text() for cell in row.select("td")][-3:] for row in rows}
-    assert list(shown) == CHAPTERS
-    for chapter, cells in shown.items():
-        assert " ".join(cells) == f"{count_minutes([chapter])} min {costs[chapter]}"
+# --- what runs measured
 
 
 def test_the_record_of_pods_names_chapters():

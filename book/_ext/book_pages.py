@@ -1,4 +1,4 @@
-"""Parts of pages that are made from what the book knows of itself: the map, the claims, the sliders, the colophon."""
+"""Parts of pages that are made from what the book knows of itself: the claims, the sliders, the colophon."""
 
 import html
 import json
@@ -9,7 +9,6 @@ from typing import ClassVar
 import nbformat
 import yaml
 from bnn.claims import MIME
-from book_teach import count_minutes
 from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx import addnodes
@@ -19,7 +18,6 @@ from sphinx.util.docutils import SphinxDirective
 ROOT = Path(__file__).resolve().parents[2]
 BOOK = ROOT / "book"
 CLAIMS_HEADING = "What this chapter claims"
-NOT_MEASURED = "not measured"  # `make studies STUDY=run_cost` does it
 
 
 def list_chapters():
@@ -36,13 +34,6 @@ def list_chapters():
 def read_title(name):
     """First heading of a chapter."""
     return re.search(r"^# (.+)$", (BOOK / f"{name}.md").read_text(encoding="utf8"), flags=re.MULTILINE).group(1)
-
-
-def find_prerequisites(name):
-    """Chapters that the box "Before you start" links to, in its order."""
-    text = (BOOK / f"{name}.md").read_text(encoding="utf8")
-    box = re.search(r"\{admonition\} Before you start\n(.*?)\n:::", text, flags=re.DOTALL)
-    return list(dict.fromkeys(re.findall(r"\((\w+)\.ipynb\)", box.group(1)))) if box else []
 
 
 def link_chapter(name):
@@ -76,30 +67,6 @@ class RawTable(SphinxDirective):
             for cell, is_figure in zip(row[1:], figures, strict=True)
         )
         return f'<tr><th scope="row">{row[0]}</th>{cells}</tr>'
-
-
-class ChapterMap(RawTable):
-    """Every chapter with what it needs: chapters before it, minutes, CPU-seconds and memory."""
-
-    def run(self):
-        path = BOOK / "data" / "run_cost.json"
-        costs = {row["chapter"]: row for row in json.loads(path.read_text())["rows"]}
-        rows, sources = [], [path]
-        numbers = {name: k for k, name in enumerate((n for _, names in list_chapters() for n in names), 1)}
-        for caption, names in list_chapters():
-            rows.append([html.escape(caption)])
-            for name in names:
-                cost = costs.get(name)
-                rows.append([
-                    f"{numbers[name]}. {link_chapter(name)}",
-                    ", ".join(f'<a href="{n}.html">chapter&nbsp;{numbers[n]}</a>' for n in find_prerequisites(name))
-                    or "nothing",
-                    f"{count_minutes([name])} min",
-                    *([f"{cost['cpu_seconds']} s", f"{cost['megabytes']:,} MB"] if cost else [NOT_MEASURED] * 2),
-                ])  # fmt: skip
-                sources.append(BOOK / f"{name}.md")
-        columns = ["Chapter", "Read first", "To read", "To run", "Memory"]
-        return [self.show("The chapters", columns, rows, *sources)]
 
 
 class ClaimsRegister(RawTable):
@@ -380,7 +347,6 @@ def setup(app):
     app.add_role("site", link_out)
     app.add_role("repository", link_out)
     app.add_role("slides", link_out)
-    app.add_directive("chapter-map", ChapterMap)
     app.add_directive("claims-register", ClaimsRegister)
     app.add_directive("frames", Frames)
     app.add_directive("colophon", Colophon)

@@ -24,6 +24,7 @@ MENDINGS = (
     ('<div role="list" class="citation-list">', '<div class="citation-list">'),  # a list without list items
     (' role="doc-biblioentry"', ""),  # deprecated
 )
+ICON_FONT = r"<!-- So that users can add custom icons -->\s*<script [^>]*fontawesome\.js[^>]*></script>\s*"
 
 
 def fold_solutions(app, doctree):
@@ -45,6 +46,13 @@ def join_folds(app, doctree):
     for node in doctree.findall(nodes.container):
         if node.get("hide_mode") == "input+output":
             node["hide_mode"] = "all"
+
+
+def mark_answers(app, doctree):
+    """Tell the right answer to a question from the others by a class; its text begins with "Right:"."""
+    for answer in doctree.findall(lambda node: isinstance(node, nodes.admonition) and "answer" in node["classes"]):
+        is_right = any(p.astext().startswith("Right:") for p in answer.findall(nodes.paragraph))
+        answer["classes"].append("right" if is_right else "wrong")
 
 
 def drop_thebe(app, pagename, templatename, context, doctree):
@@ -74,15 +82,23 @@ def mend_markup(app, pagename, templatename, context, doctree):
             context["body"] = context["body"].replace(faulty, sound)
 
 
-def size_pictures(app, exception):
-    """Give every picture of every page its width and height, so that nothing moves while a page loads."""
+def mend_pages(app, exception):
+    """Give every picture of every page its width and height, so that nothing moves while a page loads.
+
+    Take off Font Awesome, over half of every first load: the theme's templates name it, and icons.css replaces it.
+    """
     if exception is not None or app.builder.format != "html":
         return
     for page in Path(app.outdir).rglob("*.html"):
         text = page.read_text(encoding="utf8")
-        sized = re.sub(r'<img (?![^>]*\bwidth=)[^>]*?src="([^":]+\.png)"[^>]*?>', partial(add_size, page.parent), text)
-        if sized != text:
-            page.write_text(sized, encoding="utf8")
+        mended = re.sub(r'<img (?![^>]*\bwidth=)[^>]*?src="([^":]+\.png)"[^>]*?>', partial(add_size, page.parent), text)
+        mended = re.sub(ICON_FONT, "", mended)
+        if mended != text:
+            page.write_text(mended, encoding="utf8")
+    static = Path(app.outdir, "_static")
+    shutil.rmtree(static / "vendor" / "fontawesome", ignore_errors=True)
+    for file in static.glob("scripts/fontawesome.js*"):
+        file.unlink()
 
 
 def add_size(folder, match):
@@ -124,9 +140,10 @@ def setup(app):
     app.connect("config-inited", derive_addresses, priority=100)
     app.connect("doctree-read", fold_solutions)
     app.connect("doctree-read", join_folds)
+    app.connect("doctree-read", mark_answers)
     app.connect("html-page-context", drop_thebe, priority=900)
     app.connect("html-page-context", drop_mathjax, priority=900)
     app.connect("html-page-context", mend_markup)
     app.connect("build-finished", copy_mathjax)
-    app.connect("build-finished", size_pictures)
+    app.connect("build-finished", mend_pages)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,4 +1,5 @@
-// What only the browser knows: which boxes scroll just now, what a fold's button opens, and which address it was given.
+// What only the browser knows: which boxes scroll just now, what a fold's button opens, which address it was given, and
+// what a reader asks of it: all code, a larger picture.
 "use strict";
 
 const SCROLL_BOXES = ".bd-content .cell_output .output, .bd-content .cell_output pre, .bd-content .cell_input pre, "
@@ -6,8 +7,16 @@ const SCROLL_BOXES = ".bd-content .cell_output .output, .bd-content .cell_output
 
 /** Let the keyboard reach a box while it scrolls sideways, and pass it by while it does not. */
 function updateTabStop(box) {
-  if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
-  else box.removeAttribute("tabindex");
+  const stop = { tabindex: "0", role: "group", "aria-label": `${nameBox(box)}, wider than the page` };
+  const scrolls = box.scrollWidth > box.clientWidth;
+  Object.entries(stop).forEach(([key, value]) => { scrolls ? box.setAttribute(key, value) : box.removeAttribute(key); });
+}
+
+/** What a box holds, in words. */
+function nameBox(box) {
+  if (box.querySelector("table")) return box.querySelector("caption")?.textContent.trim() ?? "Table";
+  if (box.matches(".math")) return "Formula";
+  return box.closest(".cell_input") ? "Code" : "Output";
 }
 
 /** Watch the boxes: their width changes with the window, and when a solution unfolds. */
@@ -20,6 +29,58 @@ function watchScrollBoxes() {
 function nameFolds() {
   document.querySelectorAll(".admonition-title > button.toggle-button").forEach((button) => {
     button.setAttribute("aria-label", button.parentElement.textContent.trim());
+  });
+}
+
+/** A button in the bar above a page with folded code: it opens or closes all of it, here and on the next page. */
+function addFoldsSwitch() {
+  const folds = document.querySelectorAll("details.hide"), bar = document.querySelector(".article-header-buttons");
+  if (!folds.length || !bar) return;
+  const button = document.createElement("button");
+  button.className = "btn btn-sm pst-navbar-icon folds-switch";
+  button.title = "Show all code";
+  button.innerHTML = '<i class="fa-solid fa-code" aria-hidden="true"></i>';
+  const set = (open) => {
+    button.setAttribute("aria-pressed", open);
+    folds.forEach((fold) => { fold.open = open; });
+  };
+  button.addEventListener("click", () => {
+    const open = button.getAttribute("aria-pressed") !== "true";
+    set(open);
+    localStorage.setItem("folds", open ? "open" : "closed");
+  });
+  set(localStorage.getItem("folds") === "open");
+  bar.prepend(button);
+}
+
+/** A click on a picture, or on the button beside it, shows it as large as the window, and larger where that is small. */
+function letPicturesGrow() {
+  const pictures = document.querySelectorAll(".bd-content :is(figure, .cell_output, .frames) img");
+  if (!pictures.length) return;
+  const dialog = document.createElement("dialog");
+  dialog.className = "enlarged";
+  dialog.setAttribute("aria-label", "Enlarged picture");
+  dialog.innerHTML = '<form method="dialog"><button class="btn" aria-label="Close">'
+    + '<i class="fa-solid fa-xmark" aria-hidden="true"></i></button></form><div tabindex="0"><img></div>';
+  dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
+  document.body.append(dialog);
+  pictures.forEach((picture) => {
+    const show = () => {
+      const { src, alt } = picture;
+      Object.assign(dialog.querySelector("img"), { src, alt });
+      dialog.showModal();
+    };
+    const button = document.createElement("button");
+    const name = picture.closest("figure")?.querySelector(".caption-number")?.textContent.trim() ?? "picture";
+    button.className = "enlarge";
+    button.setAttribute("aria-label", `Enlarge ${name}`);
+    button.innerHTML = '<i class="fa-solid fa-expand" aria-hidden="true"></i>';
+    button.addEventListener("click", show);
+    picture.addEventListener("click", show);
+    const frame = document.createElement("span");
+    frame.className = "growing";
+    picture.replaceWith(frame);
+    frame.append(picture, button);
   });
 }
 
@@ -60,9 +121,10 @@ function openFolds() {
 }
 
 window.addEventListener("hashchange", () => { followMoved(); openFolds(); });
-document.addEventListener("DOMContentLoaded", followMoved);
+document.addEventListener("DOMContentLoaded", () => { followMoved(); addFoldsSwitch(); });
 window.addEventListener("load", () => {
   startFrames();
+  letPicturesGrow();
   watchScrollBoxes();
   nameFolds();
   openFolds();

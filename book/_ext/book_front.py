@@ -1,0 +1,125 @@
+"""What leads into the book: the map of its chapters, a thumbnail and a sentence each; Binder; what a run costs."""
+
+import base64
+import html
+import json
+import re
+from io import BytesIO
+from pathlib import Path
+
+import nbformat
+from book_pages import BOOK, RawTable, link_chapter, list_chapters, read_title
+from book_teach import count_minutes
+from docutils import nodes
+from PIL import Image
+from sphinx.util.docutils import SphinxDirective
+
+NOT_MEASURED = "not measured"  # `make studies STUDY=run_cost` does it
+THUMB = (320, 200)  # pixels, at most; shown at half of it, so that it is sharp
+
+
+def read_promise(name):
+    """What a chapter gives, from its first paragraph: all of it, or on a page of evidence the sentence that says so."""
+    paragraph = (BOOK / f"{name}.md").read_text(encoding="utf8").split(f"\n# {read_title(name)}\n")[1].split("\n\n")[0]
+    sentences = re.split(r"(?<=[.?!]) (?=[A-Z])", " ".join(read_plain(paragraph).split()))
+    says = [sentence for sentence in sentences if re.search(r"\b([Tt]his page|[Yy]ou)\b", sentence)]
+    promise = " ".join(sentences if name in list_core() or not says else says[:1]).removeprefix("In this chapter ")
+    return promise[0].upper() + promise[1:]
+
+
+def read_plain(text):
+    """MyST text without its markup for links, roles, code and emphasis."""
+    text = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", text.strip())
+    text = re.sub(r"\{[\w:]+\}`([^<`]+?)(?: <[^>]*>)?`", r"\1", text)
+    return re.sub(r"[*`]", "", text)
+
+
+def find_picture(name):
+    """The picture that stands for a chapter, a PNG as bytes: that of its result, else its first; None without one."""
+    cells = nbformat.read(BOOK / f"{name}.ipynb", as_version=4).cells
+    pictures = [
+        ("result" in cell.metadata.get("tags", []), output["data"]["image/png"])
+        for cell in cells
+        for output in cell.get("outputs", [])
+        if "image/png" in output.get("data", {})
+    ]
+    found = max(pictures, key=lambda picture: picture[0], default=None)
+    return found and base64.b64decode(found[1])
+
+
+def draw_thumbs(app, exception):
+    """Write the thumbnail of every chapter that the map shows with one: ``_static/thumbs/<chapter>.webp``."""
+    if exception is not None or app.builder.format != "html":
+        return
+    folder = Path(app.outdir, "_static", "thumbs")
+    folder.mkdir(exist_ok=True)
+    for name in list_core():
+        image = Image.open(BytesIO(find_picture(name))).convert("RGB")
+        image.thumbnail(THUMB, Image.Resampling.LANCZOS)
+        image.save(folder / f"{name}.webp", quality=80)
+
+
+def list_core():
+    """The chapters of all parts but the last, which is the evidence."""
+    return [name for _, names in list_chapters()[:-1] for name in names]
+
+
+class ChapterMap(SphinxDirective):
+    """Every chapter with its promise and the minutes to read it; those of the evidence without a thumbnail."""
+
+    def run(self):
+        core, parts, numbers = list_core(), [], iter(range(1, 100))
+        for caption, names in list_chapters():
+            cards = "".join(self.write_card(next(numbers), name, with_thumb=name in core) for name in names)
+            parts.append(f'<p class="part">{html.escape(caption)}</p><ul class="chapter-map">{cards}</ul>')
+        return [nodes.raw("", "".join(parts), format="html")]
+
+    def write_card(self, number, name, *, with_thumb):
+        """One chapter as an item of a list."""
+        for suffix in (".md", ".ipynb"):
+            self.env.note_dependency(str(BOOK / f"{name}{suffix}"))
+        up = "../" * self.env.docname.count("/")
+        width, height = (side // 2 for side in THUMB)
+        thumb = f'<img src="{up}_static/thumbs/{name}.webp" alt="" width="{width}" height="{height}" loading="lazy">'
+        minutes = f'<span class="minutes">{count_minutes([name])} min</span>'
+        return (
+            f"<li>{thumb if with_thumb else ''}<div><p>{number}. {link_chapter(name)}</p>"
+            f"<p>{html.escape(read_promise(name))} {minutes}</p></div></li>"
+        )
+
+
+class RunCosts(RawTable):
+    """What it takes to run each chapter, in CPU-seconds and memory, as the study `run_cost` measured it."""
+
+    def run(self):
+        path = BOOK / "data" / "run_cost.json"
+        costs = {row["chapter"]: row for row in json.loads(path.read_text())["rows"]}
+        rows, sources = [], [path]
+        for caption, names in list_chapters():
+            rows.append([html.escape(caption)])
+            for name in names:
+                cost = costs.get(name)
+                measured = [f"{cost['cpu_seconds']} s", f"{cost['megabytes']:,} MB"] if cost else [NOT_MEASURED] * 2
+                rows.append([link_chapter(name), *measured])
+                sources.append(BOOK / f"{name}.md")
+        return [self.show("CPU time and memory of each chapter", ["Chapter", "CPU time", "Memory"], rows, *sources)]
+
+
+def open_in_binder(name, rawtext, text, lineno, inliner, options=None, content=None):
+    """Role {binder}: ``words <chapter>`` as a link that opens the chapter in Binder, as the button at its top does."""
+    env = inliner.document.settings.env
+    theme = env.config.html_theme_options
+    owner, project = theme["repository_url"].rstrip("/").split("/")[-2:]
+    words, chapter = re.fullmatch(r"(.+) <(\w+)>", text).groups()
+    server, branch = theme["launch_buttons"]["binderhub_url"].rstrip("/"), theme["repository_branch"]
+    address = f"{server}/v2/gh/{owner}/{project}/{branch}?urlpath=lab/tree/book/{chapter}.ipynb"
+    return [nodes.reference(rawtext, words, refuri=address)], []
+
+
+def setup(app):
+    """Add the directives and the role."""
+    app.add_role("binder", open_in_binder)
+    app.add_directive("chapter-map", ChapterMap)
+    app.add_directive("run-costs", RunCosts)
+    app.connect("build-finished", draw_thumbs)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
