@@ -188,6 +188,12 @@ def ship_moved(app, pagename, templatename, context, doctree):
         app.add_js_file(f"moved/{name}.js")
 
 
+def ship_filter(app, pagename, templatename, context, doctree):
+    """Give the register the script that filters it."""
+    if pagename == "book/claims_register":
+        app.add_js_file("register.js", loading_method="defer")
+
+
 class Frames(SphinxDirective):
     """A picture that a slider changes, from ``_static/frames/<name>.json``; without JavaScript one picture stands."""
 
@@ -354,4 +360,5 @@ def setup(app):
     app.add_transform(IndexEntries)
     app.connect("html-page-context", mark_claims)
     app.connect("html-page-context", ship_moved)
+    app.connect("html-page-context", ship_filter)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -2,21 +2,16 @@
 // what a reader asks of it: all code, a larger picture.
 "use strict";
 
-const SCROLL_BOXES = ".bd-content .cell_output .output, .bd-content .cell_output pre, .bd-content .cell_input pre, "
-  + ".bd-content div.math, .bd-content .table-scroll";
+const SCROLL_BOXES = ".bd-content .cell_output .output, .bd-content .table-scroll";
 
-/** Let the keyboard reach a box while it scrolls sideways, and pass it by while it does not. */
+/** Let the keyboard reach a box while it scrolls sideways, by its name, and pass it by while it does not. */
 function updateTabStop(box) {
-  const stop = { tabindex: "0", role: "group", "aria-label": `${nameBox(box)}, wider than the page` };
   const scrolls = box.scrollWidth > box.clientWidth;
-  Object.entries(stop).forEach(([key, value]) => { scrolls ? box.setAttribute(key, value) : box.removeAttribute(key); });
-}
-
-/** What a box holds, in words. */
-function nameBox(box) {
-  if (box.querySelector("table")) return box.querySelector("caption")?.textContent.trim() ?? "Table";
-  if (box.matches(".math")) return "Formula";
-  return box.closest(".cell_input") ? "Code" : "Output";
+  const name = box.querySelector("caption")?.textContent ?? "Output";
+  Object.entries({ tabindex: "0", role: "group", "aria-label": name }).forEach(([key, value]) => {
+    if (scrolls) box.setAttribute(key, value);
+    else box.removeAttribute(key);
+  });
 }
 
 /** Watch the boxes: their width changes with the window, and when a solution unfolds. */

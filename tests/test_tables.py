@@ -1,0 +1,87 @@
+"""What every cell of a column says is said once, in its heading; heading and cell together still say all of it."""
+
+import re
+
+import nbformat
+import pytest
+from bnn import report
+from book_tables import SENTENCE, split_cell, tidy_table
+from bs4 import BeautifulSoup
+from test_site import NOTEBOOKS, ROOT
+
+
+def show(columns, rows):
+    """Headings and rows of a table as a page shows them."""
+    soup = BeautifulSoup(tidy_table(report.Table(columns, rows, "A table")._repr_html_()), "html.parser")
+    headings, *shown = [[cell.get_text() for cell in row.find_all(["th", "td"])] for row in soup.find_all("tr")]
+    return headings, shown
+
+
+@pytest.mark.parametrize(
+    ("cells", "heading", "shown"),
+    [
+        (["3.2 s (measured)", "16.1 s (measured)"], "x (s, measured)", ["3.2", "16.1"]),
+        (["3 s (measured)", "2 min (measured)"], "x (measured)", ["3 s", "2 min"]),
+        (["1.0 ± 0.1 (n=20)", "2.0 ± 0.1 (n=20)"], "x (n=20)", ["1.0 ± 0.1", "2.0 ± 0.1"]),
+        (["1.0 ± 0.1 (n=20)", "2.0 ± 0.1 (n=19)"], "x", ["1.0 ± 0.1 (n=20)", "2.0 ± 0.1 (n=19)"]),
+        (["~1.0 (below 2: yes)", "~1.1 (below 2: yes)"], "x (below 2: yes)", ["~1.0", "~1.1"]),
+        (["~1.0 (below 2: yes)", "~2.1 (below 2: no)"], "x (below 2)", ["~1.0 yes", "~2.1 no"]),
+        (["~1.0 (below 2: yes)", "~2.1 (below 3: no)"], "x", ["~1.0 (below 2: yes)", "~2.1 (below 3: no)"]),
+        (["4 of 5 runs", "0 of 3 runs"], "x (runs)", ["4 of 5", "0 of 3"]),
+        (["5 s", "not tried", ""], "x (s)", ["5", "not tried", ""]),
+        (["5 s", "6"], "x", ["5 s", "6"]),
+        (["none", "none"], "x", ["none", "none"]),
+    ],
+)
+def test_what_all_figures_of_a_column_share_stands_in_its_heading(cells, heading, shown):
+    headings, rows = show(["row", "x"], [["a", cell] for cell in cells])
+    assert headings == ["row", heading]
+    assert [row[1] for row in rows] == shown
+
+
+def test_a_unit_that_the_heading_names_is_not_named_again():
+    assert show(["row", "largest R-hat"], [["a", "1.5 R-hat (measured)"]])[0] == ["row", "largest R-hat (measured)"]
+
+
+@pytest.mark.parametrize("text", ["with 20 points it wins", "(+2.0, -1.0) out +1.5", "1 h 5 min"])
+def test_a_unit_is_not_torn_from_words(text):
+    assert split_cell(text)[1] == ""
+
+
+def test_the_row_labels_stay_as_they_are():
+    assert [row[0] for row in show(["row", "x"], [["5 units", "1 s"], ["8 units", "2 s"]])[1]] == ["5 units", "8 units"]
+
+
+def list_tables(notebook):
+    """The tables of ours that a notebook stores, as HTML."""
+    cells = nbformat.read(ROOT / notebook, as_version=4).cells
+    stored = [output.get("data", {}).get("text/html", "") for cell in cells for output in cell.get("outputs", [])]
+    return [html for html in stored if html.startswith('<table class="bnn">')]
+
+
+def read_grid(html):
+    """The words of each column: of its heading, and of its cells."""
+    soup = BeautifulSoup(html, "html.parser")
+    rows = [row.find_all(["th", "td"], recursive=False) for row in soup.find_all("tr")]
+    return [[re.findall(r"[^\s(),:]+", cell.get_text(" ")) for cell in column] for column in zip(*rows, strict=True)]
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_heading_and_cell_together_say_what_the_stored_cell_says(name):
+    """Nothing but a word that stands in the heading leaves a cell, and what stays keeps its order."""
+    for html in list_tables(name):
+        for stored, shown in zip(read_grid(html), read_grid(tidy_table(html)), strict=True):
+            for before, after in zip(stored[1:], shown[1:], strict=True):
+                assert set(before) <= {*after, *shown[0]}
+                assert after == [word for word in before if word in after]
+
+
+def test_a_table_of_sentences_has_the_headings_in_its_cells_for_a_phone():
+    rows = [["x" * SENTENCE, "1", "holds"], ["y", "2", "does not hold"]]
+    soup = BeautifulSoup(tidy_table(report.Table(["Claim", "Value", "Verdict"], rows, "")._repr_html_()), "html.parser")
+    assert [cell["data-label"] for cell in soup.find_all("td")] == ["Value", "Verdict"] * 2
+    assert [" ".join(cell["class"]) for cell in soup.select(".verdict")] == ["text verdict yes", "text verdict no"]
+
+
+def test_a_table_that_bnn_wrote_is_known_by_its_first_characters():
+    assert report.Table(["a"], [["b"]], "")._repr_html_().startswith('<table class="bnn">')
