@@ -127,7 +127,7 @@ def read_source(name, start):
     return next(c.source for c in cells if c.cell_type == "code" and f"\n{start}" in f"\n{c.source}")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def cell(chromium, address):
     """A cell of which lines wrap on a phone, as the page shows it, and its source."""
     start = "def summarise(each, key):"

@@ -4,7 +4,7 @@ import json
 from itertools import pairwise
 
 import pytest
-from browser import open_context, open_page, open_tab
+from browser import open_context, open_tab
 from test_site import ROOT, address, chromium, parse, site
 
 __all__ = ["address", "chromium", "site"]  # fixtures of the site's tests
@@ -23,10 +23,17 @@ def count(chapter=None, holds=None):
     )
 
 
+@pytest.fixture(scope="module")
+def window(chromium):
+    """One window for all tabs."""
+    with open_context(chromium) as context:
+        yield context
+
+
 @pytest.fixture
-def register(address, chromium):
+def register(address, window):
     """The register in a tab."""
-    with open_page(chromium, address + REGISTER) as (page, log):
+    with open_tab(window, address + REGISTER) as (page, log):
         yield page
         assert log.complaints == []
 
@@ -46,11 +53,11 @@ def test_a_page_and_a_verdict_filter_and_the_count_is_told(register):
     assert register.locator("article table.bnn:visible").count() == 1  # no heading without a row
 
 
-def test_the_address_keeps_the_filter(register, address, chromium):
+def test_the_address_keeps_the_filter(register, address, window):
     register.get_by_role("combobox", name="Page").select_option(CHAPTER)
     register.get_by_role("combobox", name="Verdict").select_option("no")
     assert register.url == f"{address}{REGISTER}?chapter={CHAPTER}&verdict=no"
-    with open_page(chromium, register.url) as (shared, _):
+    with open_tab(window, register.url) as (shared, _):
         assert shared.locator(SHOWN).count() == count(CHAPTER, False)
         assert shared.get_by_role("combobox", name="Page").input_value() == CHAPTER
         shared.get_by_role("combobox", name="Page").select_option("all")
@@ -59,8 +66,8 @@ def test_the_address_keeps_the_filter(register, address, chromium):
 
 
 @pytest.mark.parametrize("query", ["?chapter=nonsense", "?verdict=maybe&chapter="])
-def test_an_address_that_names_nothing_shows_all(address, chromium, query):
-    with open_page(chromium, address + REGISTER + query) as (page, _):
+def test_an_address_that_names_nothing_shows_all(address, window, query):
+    with open_tab(window, address + REGISTER + query) as (page, _):
         assert page.locator(SHOWN).count() == len(CLAIMS)
 
 

@@ -14,7 +14,7 @@ BRACKET = re.compile(r"(?P<start>.*\S)\s*\((?P<words>[^()]*[a-z][^()]*)\)", re.D
 FIGURE = re.compile(r"(?P<figure>.*\d)\s*(?P<unit>\D*)", re.DOTALL)
 JOINERS = {"of", "to", "and", "e"}  # words within a figure: "4 of 5", "54 to 68", "1.1e+03"
 VERDICT = re.compile(r"(?P<criterion>.+): (?P<verdict>yes|no)")
-SENTENCE = 60  # characters; a table with a cell this long is read as cards on a phone
+SENTENCE = 60  # characters; a table with a cell this long, or of verdicts, is read as cards on a phone
 FIGURES = 24  # characters; what is longer may break
 
 
@@ -76,7 +76,7 @@ def lay_out(soup, table):
         table.caption.append(title)
     lengths = [len(cell.get_text()) for row in rows for cell in row]
     table["style"] = f"--label: {max((len(row[0].get_text()) for row in rows), default=0)}"
-    if max(lengths, default=0) < SENTENCE:
+    if max(lengths, default=0) < SENTENCE and not table.select("td.verdict"):
         return
     table["class"] = [*table["class"], "cards"]
     for row in rows:
