@@ -373,27 +373,6 @@ def test_a_page_loads_on_a_phone_in_peace_and_every_piece_of_text_can_be_read(ad
         expect_none(log.complaints)
 
 
-def test_search_finds_posterior(address, chromium):
-    with open_page(chromium, address + "search.html?q=posterior") as (page, log):
-        page.wait_for_selector("#search-results ul.search li", timeout=10_000)
-        assert page.locator("#search-results ul.search li a").count() > 0
-        expect_none(log.complaints)
-
-
-def test_the_keyboard_reaches_the_search_and_finds(address, chromium):
-    with open_page(chromium, address + "book/index.html") as (page, log):
-        for _ in range(12):
-            page.keyboard.press("Tab")
-            if page.evaluate("document.activeElement.matches('button.search-button-field')"):
-                break
-        page.keyboard.press("Enter")
-        page.wait_for_function("document.activeElement.matches('input[type=search]')", timeout=5_000)
-        page.keyboard.type("posterior")
-        page.keyboard.press("Enter")
-        page.wait_for_selector("#search-results ul.search li", timeout=10_000)
-        expect_none(log.complaints)
-
-
 def test_the_keyboard_opens_the_menu_on_a_phone_and_closes_it(address, chromium):
     with open_page(chromium, address + "book/index.html", width=390) as (page, _):
         menu = page.locator(".bd-sidebar-primary, #pst-primary-sidebar-modal").filter(has_text="Two moons")
