@@ -51,6 +51,15 @@ def test_nothing_goes_out_before_its_tests_have_passed(name, last, target):
     assert job.get("with", {}).get("target", "test") == target
 
 
+def test_a_release_comes_with_the_book_as_a_pdf():
+    (release,) = (step["run"] for step in JOBS["release", "tag"]["steps"] if "run" in step)
+    (upload,) = (s for s in JOBS["release", "print"]["steps"] if "upload-artifact" in s.get("uses", ""))
+    (download,) = (s for s in JOBS["release", "tag"]["steps"] if "download-artifact" in s.get("uses", ""))
+    assert 'gh release create "$TAG" book.pdf ' in release
+    assert upload["with"]["path"] == "_build/html/book.pdf"
+    assert upload["with"]["name"] == download["with"]["name"]
+
+
 def test_tests_run_in_an_empty_home_and_a_clean_environment():
     made = re.findall(r"run: (.*make \"?(?:test|\$TARGET).*)", "\n".join(WORKFLOWS.values()))
     assert len(made) == 2
