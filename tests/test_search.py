@@ -188,11 +188,11 @@ def test_from_files_the_dialog_says_why_it_finds_nothing_and_enter_leads_to_the_
         page.keyboard.type("shrinkage")
         wait_for_answer(page)
         assert "opened as a file" in page.locator(f"{DIALOG} [role=status]").inner_text()
-        expect_none(log.complaints)
         page.keyboard.press("Enter")
         page.wait_for_selector("#search-results ul.search li a", timeout=10_000)
         links = page.eval_on_selector_all("#search-results ul.search li a", "links => links.map(a => a.href)")
         assert any("hierarchical_nuts.html" in link for link in links)
+        expect_none(log.complaints)
 
 
 def test_a_page_loads_nothing_of_the_search_before_it_is_asked(address, chromium):
@@ -211,6 +211,13 @@ def test_axe_finds_nothing_in_the_dialog_and_it_fits(address, chromium, width, t
         expect_none(find_axe_violations(page))
         assert page.evaluate(WIDTH) <= width
         assert page.locator(f"{DIALOG} .search-box").evaluate("box => box.scrollWidth <= box.clientWidth")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_on_the_page_of_results(address, chromium, theme):
+    with open_page(chromium, address + "search.html?q=R-hat", theme=theme) as (page, _):
+        wait_for_answer(page, ".bd-search-container .search-box")
+        expect_none(find_axe_violations(page))
 
 
 def test_a_search_is_light(site, address, dialog):

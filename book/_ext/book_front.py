@@ -1,13 +1,12 @@
 """What leads into the book: the map of its chapters, a thumbnail and a sentence each; Binder; what a run costs."""
 
-import base64
 import html
 import json
 import re
 from io import BytesIO
 from pathlib import Path
 
-import nbformat
+from book_meta import find_figure
 from book_pages import BOOK, RawTable, link_chapter, list_chapters, read_title
 from book_teach import count_minutes
 from docutils import nodes
@@ -34,19 +33,6 @@ def read_plain(text):
     return re.sub(r"[*`]", "", text)
 
 
-def find_picture(name):
-    """The picture that stands for a chapter, a PNG as bytes: that of its result, else its first; None without one."""
-    cells = nbformat.read(BOOK / f"{name}.ipynb", as_version=4).cells
-    pictures = [
-        ("result" in cell.metadata.get("tags", []), output["data"]["image/png"])
-        for cell in cells
-        for output in cell.get("outputs", [])
-        if "image/png" in output.get("data", {})
-    ]
-    found = max(pictures, key=lambda picture: picture[0], default=None)
-    return found and base64.b64decode(found[1])
-
-
 def draw_thumbs(app, exception):
     """Write the thumbnail of every chapter that the map shows with one: ``_static/thumbs/<chapter>.webp``."""
     if exception is not None or app.builder.format != "html":
@@ -54,7 +40,7 @@ def draw_thumbs(app, exception):
     folder = Path(app.outdir, "_static", "thumbs")
     folder.mkdir(exist_ok=True)
     for name in list_core():
-        image = Image.open(BytesIO(find_picture(name))).convert("RGB")
+        image = Image.open(BytesIO(find_figure(name)[0])).convert("RGB")
         image.thumbnail(THUMB, Image.Resampling.LANCZOS)
         image.save(folder / f"{name}.webp", quality=80)
 

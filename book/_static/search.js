@@ -58,7 +58,7 @@
   }
 
   function endsSentence(word) {
-    return /[.?!:]["”)]?$/.test(word);
+    return /(?<!^al)[.?!:]["”)]?$/.test(word);  // "et al." ends none
   }
 
   /** Heading and snippet of a section where something was found: nodes. */
@@ -164,9 +164,10 @@
   /** search.html answers the query in its address. */
   async function answerAddress({ input, search }) {
     input.value = new URLSearchParams(location.search).get("q") ?? "";
-    if (!input.value) return;
-    if (await loadPagefind().catch(() => null)) await search();
-    else document.head.append(...OWN_SEARCH.map((path) => make("script", { src: new URL(path, root), async: false })));
+    if (!input.value) return undefined;
+    if (await loadPagefind().catch(() => null)) return search();
+    DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;  // it would fetch the pages, which files may not either
+    return document.head.append(...OWN_SEARCH.map((path) => make("script", { src: new URL(path, root), async: false })));
   }
 
   const equipped = forms.map(equip);
