@@ -2,12 +2,12 @@
 // what a reader asks of it: all code, a larger picture.
 "use strict";
 
-const SCROLL_BOXES = ".bd-content .cell_output .output, .bd-content .table-scroll";
+const SCROLL_BOXES = ".bd-content .cell_output .output, .bd-content .table-scroll, .bd-content mjx-container[display]";
 
 /** Let the keyboard reach a box while it scrolls sideways, by its name, and pass it by while it does not. */
 function updateTabStop(box) {
   const scrolls = box.scrollWidth > box.clientWidth;
-  const name = box.querySelector("caption")?.textContent ?? "Output";
+  const name = box.querySelector("caption")?.textContent ?? (box.matches("mjx-container") ? "Formula" : "Output");
   Object.entries({ tabindex: "0", role: "group", "aria-label": name }).forEach(([key, value]) => {
     if (scrolls) box.setAttribute(key, value);
     else box.removeAttribute(key);
@@ -56,13 +56,12 @@ function letPicturesGrow() {
   dialog.className = "enlarged";
   dialog.setAttribute("aria-label", "Enlarged picture");
   dialog.innerHTML = '<form method="dialog"><button class="btn" aria-label="Close">'
-    + '<i class="fa-solid fa-xmark" aria-hidden="true"></i></button></form><div tabindex="0"><img></div>';
+    + '<i class="fa-solid fa-xmark" aria-hidden="true"></i></button></form><div tabindex="0"></div>';
   dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
   document.body.append(dialog);
   pictures.forEach((picture) => {
     const show = () => {
-      const { src, alt } = picture;
-      Object.assign(dialog.querySelector("img"), { src, alt });
+      dialog.querySelector("div").replaceChildren(Object.assign(new Image(), { src: picture.src, alt: picture.alt }));
       dialog.showModal();
     };
     const button = document.createElement("button");
@@ -120,7 +119,7 @@ document.addEventListener("DOMContentLoaded", () => { followMoved(); addFoldsSwi
 window.addEventListener("load", () => {
   startFrames();
   letPicturesGrow();
-  watchScrollBoxes();
+  (window.MathJax?.startup?.promise ?? Promise.resolve()).then(watchScrollBoxes);  // formulas are boxes once they are set
   nameFolds();
   openFolds();
 });
