@@ -106,3 +106,15 @@ def test_a_picture_grows_and_says_what_it_shows(address, chromium, by):
         page.keyboard.press("Escape")
         assert not large.is_visible()
         assert log.complaints == []
+
+
+@pytest.mark.parametrize(("name", "figure"), [("index", "fig-index-tied"), ("unpooled", "fig-unpooled-surfaces")])
+def test_a_phone_shows_six_of_eighteen_panels_and_a_tap_all(address, chromium, name, figure):
+    with open_page(chromium, f"{address}book/{name}.html", width=390) as (page, log):
+        box, picture = page.locator(f"#{figure} .growing"), page.locator(f"#{figure} img")
+        assert box.bounding_box()["width"] <= 390
+        assert picture.bounding_box()["width"] > 2 * box.bounding_box()["width"]
+        page.get_by_role("button", name="Enlarge").and_(page.locator(f"#{figure} button")).click()
+        large = page.locator("dialog.enlarged img")
+        assert large.bounding_box()["width"] > 2 * box.bounding_box()["width"]
+        assert log.complaints == []

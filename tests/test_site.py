@@ -229,7 +229,7 @@ class Visit:
     form: list  # what axe-core says with all folds open, colours apart
     colours: dict  # what it says of colours, by theme
     phone: int  # width of the page, in pixels, where 390 are to be had
-    too_wide: list  # elements beyond those 390
+    too_wide: list  # elements beyond those 390, where nothing clips them on purpose
     complaints: list  # of the console, from first to last
 
 
@@ -239,7 +239,8 @@ PLAIN_ICONS = """[...document.querySelectorAll("i[class*='fa-'], .admonition-tit
     return drawn.content !== "none" && !drawn.maskImage.startsWith("url(");
 }).map((icon) => icon.outerHTML.slice(0, 150))"""
 TOO_WIDE = """[...document.querySelectorAll("main article :is(p, figure, img, h1, h2, h3)")].filter(
-    e => e.getBoundingClientRect().right > 391).map(e => e.outerHTML.slice(0, 150))"""
+    e => e.getBoundingClientRect().right > 391 && getComputedStyle(e.parentElement).overflow !== "hidden"
+).map(e => e.outerHTML.slice(0, 150))"""
 WIDTH = "document.documentElement.scrollWidth"
 FOLDED = {"at first": False, "after Enter": True, "aria-expanded": "true", "after Space": False}
 

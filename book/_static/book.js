@@ -73,7 +73,7 @@ function letPicturesGrow() {
     picture.addEventListener("click", show);
     const frame = document.createElement("span");
     frame.className = "growing";
-    picture.replaceWith(frame);
+    (picture.closest("a.image-reference") ?? picture).replaceWith(frame);  // Sphinx's own link to the file
     frame.append(picture, button);
   });
 }
