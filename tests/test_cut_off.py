@@ -5,6 +5,7 @@ from pathlib import Path
 import lots
 import nbformat
 import pytest
+from book_lines import wrap_line
 from browser import open_context, open_page, open_tab, unfold
 from test_core_pages import CORE, MAX_COLUMNS
 from test_site import PAGES, ROOT, address, chromium, expect_none, site
@@ -119,6 +120,14 @@ def test_what_is_cut_off_is_found(window):
 
 
 # --- lines that hang
+
+
+def test_a_line_gets_a_box_of_its_own_that_knows_its_indent_and_the_line_break_stays_outside():
+    assert wrap_line('    <span class="n">x</span>\n') == (
+        '<span class="line" style="--indent: 4">    <span class="n">x</span></span>\n'
+    )
+    assert wrap_line("x\n") == '<span class="line">x</span>\n'
+    assert wrap_line("\n") == "\n"
 
 
 def read_source(name, start):
