@@ -167,6 +167,16 @@ def test_long_lines_of_code_are_refused():
         book_slides.fit_code("x" * 150)
 
 
+def test_many_lines_of_code_are_refused():
+    with pytest.raises(ValueError, match="17 lines of code; wanted: at most 16"):
+        book_slides.fit_code("x\n" * 17)
+
+
+def test_a_cut_of_code_goes_from_one_line_to_the_first_behind_it_that_holds_the_other():
+    source = "end = 0\nif end:\n    start = 1  # fmt: skip\n    end = 2\n    end = 3"
+    assert book_slides.cut_code(source, "start", "end") == "start = 1\nend = 2"
+
+
 def test_code_is_as_large_as_its_longest_line_allows():
     assert book_slides.fit_code("x") == 34
     assert LEAST_CODE <= book_slides.fit_code("x" * 110) < 34

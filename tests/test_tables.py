@@ -27,6 +27,7 @@ def show(columns, rows):
         (["~1.0 (below 2: yes)", "~1.1 (below 2: yes)"], "x (below 2: yes)", ["~1.0", "~1.1"]),
         (["~1.0 (below 2: yes)", "~2.1 (below 2: no)"], "x (below 2)", ["~1.0 yes", "~2.1 no"]),
         (["~1.0 (below 2: yes)", "~2.1 (below 3: no)"], "x", ["~1.0 (below 2: yes)", "~2.1 (below 3: no)"]),
+        (["~1.0 (below 2: yes)", "~1.1"], "x", ["~1.0 (below 2: yes)", "~1.1"]),
         (["4 of 5 runs", "0 of 3 runs"], "x (runs)", ["4 of 5", "0 of 3"]),
         (["5 s", "not tried", ""], "x (s)", ["5", "not tried", ""]),
         (["5 s", "6"], "x", ["5 s", "6"]),
