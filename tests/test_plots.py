@@ -1,5 +1,7 @@
 """The figures: that each draws, puts things where they are, and always uses the same colours."""
 
+from io import BytesIO
+
 import matplotlib as mpl
 
 mpl.use("Agg")
@@ -9,6 +11,7 @@ import numpy as np
 import pytest
 from bnn import data, plots, score
 from matplotlib.colors import rgb_to_hsv, to_rgb, to_rgba
+from PIL import Image
 
 
 @pytest.fixture(autouse=True)
@@ -20,6 +23,24 @@ def ax():
         yield ax
         fig.canvas.draw()
         plt.close("all")
+
+
+def test_a_notebook_gets_a_picture_of_twice_the_pixels_that_it_shows(ax):
+    content, shown = plots.draw_png(ax.figure)
+    picture = Image.open(BytesIO(content))
+    assert picture.size == (1433, 905)
+    assert shown == {"width": 716, "height": 452}
+    assert picture.info["dpi"] == pytest.approx((220, 220), abs=0.1)
+
+
+def test_the_colours_of_a_picture_are_those_that_were_drawn(ax):
+    ax.imshow([np.linspace(0, 1, 64)], cmap=plots.PROBABILITY, aspect="auto")
+    drawn = BytesIO()
+    ax.figure.savefig(drawn, format="png", dpi=220, bbox_inches="tight")
+    kept = [
+        np.array(Image.open(file).convert("RGB"), dtype=int) for file in (drawn, BytesIO(plots.draw_png(ax.figure)[0]))
+    ]
+    assert abs(kept[0] - kept[1]).max() <= 8  # of 255
 
 
 def test_each_class_has_its_colour_its_marker_and_its_points(ax):

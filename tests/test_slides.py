@@ -117,6 +117,22 @@ def test_every_picture_is_a_chapters_own_with_its_alt_text(folder, name):
         assert image["alt"] == alt
 
 
+def test_of_eighteen_panels_six_are_shown_and_a_click_shows_all(address, window):
+    with open_tab(window, f"{address}week-3.html") as (page, log):
+        page.wait_for_function("Reveal.isReady()")
+        slide = "Reveal.getSlides().find((slide) => slide.querySelector('figure.six'))"
+        page.evaluate(f"() => {{ const {{ h, v }} = Reveal.getIndices({slide}); Reveal.slide(h, v); }}")
+        shown = page.locator("section.present figure.six")
+        window_box, picture_box = shown.locator(".window").bounding_box(), shown.locator("img").bounding_box()
+        assert picture_box["width"] > 2 * window_box["width"]
+        shown.get_by_role("link", name="All eighteen").click()
+        page.locator(".r-overlay-preview img").wait_for()
+        assert page.locator(".r-overlay-preview img").bounding_box()["width"] <= 1920
+        page.keyboard.press("Escape")
+        page.locator(".r-overlay-preview").wait_for(state="hidden")
+        expect_none(log.complaints)
+
+
 @every_deck
 def test_the_last_slide_says_what_comes_next_and_how_to_cite(folder, name):
     last = read_slides(folder, name)[-1].get_text(" ")

@@ -109,7 +109,8 @@ def test_the_pdf_has_the_front_page_and_then_every_page_of_the_contents():
     assert len(set(pages)) == len(pages)
 
 
-def test_a_picture_on_a_page_has_the_size_that_its_file_states(tmp_path):
-    Image.new("RGB", (30, 20)).save(tmp_path / "wide.png")
+@pytest.mark.parametrize(("size", "dpi"), [((30, 20), 110), ((60, 40), 220)])
+def test_a_picture_on_a_page_has_the_size_that_its_file_states(tmp_path, size, dpi):
+    Image.new("RGB", size).save(tmp_path / "wide.png", dpi=(dpi, dpi))
     sized = re.sub('<img src="([^"]+)">', partial(add_size, tmp_path), '<img src="wide.png">')
     assert sized == '<img width="30" height="20" loading="lazy" src="wide.png">'

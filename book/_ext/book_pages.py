@@ -11,6 +11,7 @@ import yaml
 from bnn.claims import MIME
 from docutils import nodes
 from docutils.parsers.rst import directives
+from PIL import Image
 from sphinx import addnodes
 from sphinx.transforms import SphinxTransform
 from sphinx.util.docutils import SphinxDirective
@@ -34,6 +35,18 @@ def list_chapters():
 def read_title(name):
     """First heading of a chapter."""
     return re.search(r"^# (.+)$", (BOOK / f"{name}.md").read_text(encoding="utf8"), flags=re.MULTILINE).group(1)
+
+
+def measure_picture(file):
+    """Width and height at which a picture is shown, in CSS pixels: half of its own at 200 pixels to the inch or more.
+
+    Parameters
+    ----------
+    file : Path, or bytes in a file
+    """
+    with Image.open(file) as picture:
+        density = 2 if picture.info.get("dpi", (0, 0))[0] >= 200 else 1
+        return tuple(side // density for side in picture.size)
 
 
 def link_chapter(name):

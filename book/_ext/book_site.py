@@ -6,6 +6,7 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
+from book_pages import measure_picture
 from docutils import nodes
 from sphinx_exercise.nodes import is_exercise_node, is_solution_node
 
@@ -102,9 +103,8 @@ def mend_pages(app, exception):
 
 
 def add_size(folder, match):
-    """The tag of a picture, with the size that its file states."""
-    header = (folder / match[1]).read_bytes()[:24]
-    width, height = (int.from_bytes(header[start : start + 4]) for start in (16, 20))  # of a PNG
+    """The tag of a picture, with the size at which it is shown."""
+    width, height = measure_picture(folder / match[1])
     lazy = "" if "loading=" in match[0] else 'loading="lazy" '  # a picture far below is fetched when it is near
     return match[0].replace("<img ", f'<img width="{width}" height="{height}" {lazy}', 1)
 

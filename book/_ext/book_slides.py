@@ -5,10 +5,11 @@ import html
 import json
 import re
 import textwrap
+from io import BytesIO
 from pathlib import Path
 from typing import ClassVar
 
-from book_pages import BOOK, list_chapters, read_title
+from book_pages import BOOK, list_chapters, measure_picture, read_title
 from bs4 import BeautifulSoup
 from docutils import nodes
 from docutils.parsers.rst import directives
@@ -146,10 +147,11 @@ class ChapterFigure(FromChapter):
     """``{chapter-figure} controls fig-unpooled-slopes``: the stored picture with its alt text; content is a caption.
 
     ``:pattern:`` is for a picture whose shapes count: its letters may be too small to read, so the slide says them.
+    ``:six:`` is for one of three rows of six panels: the slide shows six of them, and a link all.
     """
 
     has_content = True
-    option_spec: ClassVar = {"pattern": directives.flag}
+    option_spec: ClassVar = {"pattern": directives.flag, "six": directives.flag}
 
     def show(self, chapter, name):
         self.depend(find_notebook(chapter))
@@ -157,10 +159,13 @@ class ChapterFigure(FromChapter):
         folder = Path(self.env.app.outdir, "_images")
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{name}.png").write_bytes(picture)
-        width, height = (int.from_bytes(picture[start : start + 4]) for start in (16, 20))  # of a PNG
+        width, height = measure_picture(BytesIO(picture))
         shape = "tall" if width < 1.4 * height else "wide"  # a tall one stands beside the text, a wide one below it
-        shape += " pattern" if "pattern" in self.options else ""
+        shape = " ".join([shape, *self.options])
         image = f'<img src="_images/{name}.png" alt="{html.escape(alt)}" width="{width}" height="{height}">'
+        if "six" in self.options:
+            whole = f'<a href="_images/{name}.png" data-preview-image="_images/{name}.png">All eighteen</a>'
+            image = f'<div class="window">{image}</div>{whole}'
         parts = [nodes.raw("", f'<figure class="{shape}">{image}', format="html")]
         if self.content:
             caption = nodes.container()

@@ -22,7 +22,7 @@ import jupytext
 import nbformat
 import yaml
 from bnn import environment
-from digests import digest_dependencies
+from digests import LOCKED, digest_dependencies, read_versions
 from jupyter_client.kernelspec import NoSuchKernel
 from jupytext.myst import MystMetadataParsingError
 from nbclient import NotebookClient
@@ -31,6 +31,7 @@ from nbformat.reader import NotJSONError
 
 BOOK = Path(__file__).resolve().parents[1]
 REQUIREMENTS = BOOK.parent / "requirements.txt"
+DRAWN_BY = ("contourpy", "matplotlib", "pillow", "seaborn")  # of the lock: what draws, beside what moves numbers
 CELL_TIMEOUT = 3600  # seconds; a machine may be busy
 ENVIRONMENT = {  # of a kernel that executes a chapter, beside the settings of `bnn.environment`
     "BNN_PROGRESS": "off",  # progress lines are for whoever watches; nobody does here (bnn.inference)
@@ -76,7 +77,8 @@ def _read_front_matter(path):
 
 @lru_cache
 def machine():
-    """Describe what decides the last bits of a result: the settings that libraries say are in force, and the lock.
+    """Describe what decides the last bits of a result: the settings that libraries say are in force, and of the lock
+    the packages that compute and draw.
 
     Returns
     -------
@@ -84,7 +86,8 @@ def machine():
         Equal on two machines if both may be expected to compute the same bytes.
     """
     lock = REQUIREMENTS.read_text(encoding="utf-8") if REQUIREMENTS.exists() else ""
-    return environment.read_back() | {"requirements": _digest(lock)}
+    versions = sorted(set(read_versions(lock, (*LOCKED, *DRAWN_BY))))
+    return environment.read_back() | {"requirements": _digest(json.dumps(versions))}
 
 
 def kernel_environment():
