@@ -19,13 +19,13 @@ CASES = [{"kind": kind, "category": c, "seed": 1} for kind, n_categories in KIND
 SETTINGS = {"draws": 850, "tune": 600}
 PER_DRAW = 20  # networks for each draw of the group's parameters
 N_NARROW = 20_000  # networks from the narrow normal
-N_PICKED = 250  # networks that predict
+N_PICKED = 1000  # networks that predict
 FIRST = 200  # CPU-seconds: the posterior of eighteen categories
 
 
 def estimate(case):
     """CPU-seconds of a row, roughly."""
-    return 5
+    return 10
 
 
 def sizes(kind):
