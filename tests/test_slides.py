@@ -222,7 +222,9 @@ GO = """async (looks) => {  // to every slide in turn; what each of `looks` (fun
   return found;
 }"""
 MISSING = "(slide) => [...slide.querySelectorAll('img')].filter((i) => !i.naturalWidth).map((i) => i.src)"
-OUTSIDE = """(slide) => [slide, ...slide.querySelectorAll(":not(aside, aside *, mjx-assistive-mml *)")].filter((e) => {
+OUTSIDE = """(slide) => [
+  slide, ...slide.querySelectorAll(":not(aside, aside *, mjx-assistive-mml *, .window *)")
+].filter((e) => {
   const box = e.getBoundingClientRect();
   return box.left < -1 || box.top < -1 || box.right > 1921 || box.bottom > 1045  // the deck's name stands below
     && e !== slide || e.scrollWidth > e.clientWidth + 1 && e.matches(".code, section");
@@ -239,8 +241,9 @@ SMALL = f"""(slide) => {{
   return found;
 }}"""
 SHRUNK = f"""(slide) => [...slide.querySelectorAll("figure:not(.pattern) img")].filter((image) =>
-  Math.min(image.clientWidth / image.naturalWidth, image.clientHeight / image.naturalHeight) < {LEAST_SCALE}
-).map((image) => `${{image.src}} at ${{image.clientHeight / image.naturalHeight}} of its size`)"""
+  Math.min(image.clientWidth / image.getAttribute("width"), image.clientHeight / image.getAttribute("height"))
+    < {LEAST_SCALE}
+).map((image) => `${{image.src}} at ${{image.clientHeight / image.getAttribute("height")}} of its size`)"""
 
 
 @pytest.fixture(scope="module")
