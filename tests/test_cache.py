@@ -298,6 +298,9 @@ def test_without_a_wish_the_users_cache_folder_is_used(monkeypatch, tmp_path):
     monkeypatch.delenv(cache.SWITCH, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert cache.find_folder() == tmp_path / "bnn" / "posteriors"
+    for word in ("on", "1", " Yes ", "TRUE"):
+        monkeypatch.setenv(cache.SWITCH, word)
+        assert cache.find_folder() == tmp_path / "bnn" / "posteriors"
 
 
 def test_a_folder_that_cannot_be_written_costs_time_and_not_the_result(monkeypatch, tmp_path, caplog, sampler):

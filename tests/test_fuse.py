@@ -9,18 +9,20 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
-from bnn import fuse as fuse_module
-from bnn.fuse import OUTSIDE, StackRows, fuse
-from bnn.fused import NetworkLogLik
+import xarray as xr
+from bnn.fuse import fuse
+from bnn.fused import NetworkLogLik, network_loglik
+from bnn.fused_output import NetworkOutput
+from bnn.rows import OUTSIDE, SortRows, StackRows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pytensor.graph.traversal import ancestors
-from pytensor.tensor.random.basic import BernoulliRV
 
 G, N, F, H, K = 3, 5, 2, 4, 6  # groups, points, features, units of the first and the second layer
 tanh, sigmoid = pm.math.tanh, pm.math.sigmoid
 rng = np.random.default_rng(0)
 X1, Y1 = rng.normal(size=(N, F)), np.array([0, 1, 1, 0, 1])
+Z1 = np.array([0.3, -1.2, 0.8, 2.0, -0.4])  # a continuous outcome
 XG, YG = rng.normal(size=(G, N, F)), rng.integers(0, 2, (G, N))
 group = rng.permutation(np.repeat(np.arange(G), [4, 7, 3]))  # rows in any order, groups of unequal size
 XR, YR = rng.normal(size=(len(group), F)), rng.integers(0, 2, len(group))
@@ -238,8 +240,8 @@ def make(build):
     return model
 
 
-def count_kernels(variable):
-    return sum(v.owner is not None and isinstance(v.owner.op, NetworkLogLik) for v in ancestors([variable]))
+def count_kernels(*variables, kind=NetworkLogLik):
+    return len({v.owner for v in ancestors(variables) if v.owner is not None and isinstance(v.owner.op, kind)})
 
 
 def compare(model, fast, rtol=1e-8):
@@ -291,6 +293,144 @@ def test_the_example_of_pymc_fuses_as_it_stands():
     for name, value in model.initial_point().items():
         np.testing.assert_array_equal(fast.initial_point()[name], value)
         assert model.rvs_to_initial_values[model[name]] is not None
+
+
+# --- other outcomes than 0 and 1
+
+
+def sd(name="sigma", *shape):
+    return pm.HalfNormal(name, 1, shape=shape)
+
+
+def deep_net(X, w1, w2, w3):
+    return tanh(tanh(X @ w1) @ w2) @ w3
+
+
+def each_net(w3=()):
+    """One network for each group, its last axis taken where there is one output: (group, obs), or with outputs."""
+    w = add_weights(G, last=(K, *(w3 or (1,))))
+    out = deep_net(XG, *w)
+    return out if w3 else out[..., 0]
+
+
+def row_net(*outputs):
+    w1, w2, w3 = (w[group] for w in add_weights(G, last=(K, *outputs)))
+    h = tanh(pt.einsum("oh,ohk->ok", tanh(pt.einsum("of,ofh->oh", XR, w1)), w2))
+    return pt.einsum("ok,okc->oc", h, w3) if outputs else (h * w3).sum(-1)
+
+
+def two_outputs():
+    out = row_net(2) + normal("b", G, 2)[group]
+    pm.Normal("y", out[:, 0], pt.exp(out[:, 1]), observed=XR[:, 0])
+
+
+def two_nets():
+    noise = tanh(X1 @ normal("v1", F, H)) @ normal("v2", H)
+    pm.Normal("y", deep_net(X1, *add_weights()), pt.exp(noise), observed=Z1)
+
+
+def shared_points():
+    out = deep_net(X1, *add_weights(G, last=(K, 1)))[..., 0]
+    pm.Poisson("y", pt.exp(out), observed=YG)
+
+
+def with_line():
+    out = deep_net(X1, *add_weights()) + X1 @ normal("slope", F)
+    pm.Normal("y", 3 + 2 * out, sd(), observed=Z1)
+
+
+def read_outs():
+    """A layer that all groups share, and read-outs of their own: one network with an output for each group."""
+    pm.Normal("y", (tanh(X1 @ normal("w1", F, H)) @ normal("w2", H, G)).T, 1, observed=XG[..., 0])
+
+
+def with_biases():
+    w1, w2, w3, b1, b2, b3 = biased(G)
+    h = tanh(tanh(XG @ w1 + b1[:, None]) @ w2 + b2[:, None])
+    pm.Normal("y", (h @ w3[..., None])[..., 0] + b3[:, None], sd("sigma", G)[:, None], observed=XG[..., 1])
+
+
+def half_known():
+    """What lies below a layer that we do not know is fused."""
+    h = pt.softplus(tanh(X1 @ normal("w1", F, H)) @ normal("w2", H, K))
+    pm.Normal("y", h @ normal("w3", K), 1, observed=Z1)
+
+
+def both_kinds():
+    observe(network())
+    pm.Normal("height", normal("mean"), 1, observed=X1)
+
+
+def several_outcomes():
+    out = deep_net(X1, *add_weights(last=(K, 2)))
+    pm.Normal("y", out[:, 0], 1, observed=Z1)
+    pm.Poisson("n", pt.exp(out[:, 1]), observed=Y1)
+
+
+CLASSES = rng.integers(0, 3, (G, N))
+OUTCOMES = {  # what is typed, how many networks are found
+    "normal": (lambda: pm.Normal("y", deep_net(X1, *add_weights()), 1, observed=Z1), 1),
+    "normal, noise of each group": (lambda: pm.Normal("y", each_net(), sd("s", G)[:, None], observed=XG[..., 0]), 1),
+    "normal, biases": (with_biases, 1),
+    "normal, rows": (lambda: pm.Normal("y", row_net(), sd(), observed=XR[:, 0]), 1),
+    "normal, noise is an output": (two_outputs, 1),
+    "normal, noise is a network": (two_nets, 2),
+    "normal, relu": (
+        lambda: pm.Normal("y", pt.maximum(X1 @ normal("w1", F, H), 0) @ normal("w2", H), 1, observed=Z1),
+        1,
+    ),
+    "normal, points of all groups": (shared_points, 1),
+    "normal, a line beside it": (with_line, 1),
+    "normal, read-outs alone": (read_outs, 1),
+    "normal, below softplus": (half_known, 1),
+    "student, masked": (lambda: pm.StudentT("y", nu=4, mu=each_net()[mask], sigma=1, observed=XG[..., 0][mask]), 1),
+    "binomial": (lambda: pm.Binomial("y", 3, sigmoid(network()), observed=Y1), 1),
+    "negative binomial": (lambda: pm.NegativeBinomial("y", mu=pt.exp(network()), alpha=2, observed=Y1), 1),
+    "classes": (lambda: pm.Categorical("y", logit_p=deep_net(X1, *add_weights(last=(K, 3))), observed=CLASSES[0]), 1),
+    "classes of groups": (
+        lambda: pm.Categorical("y", p=pm.math.softmax(each_net((3,)), axis=-1), observed=CLASSES),
+        1,
+    ),
+    "classes, rows": (lambda: pm.Categorical("y", logit_p=row_net(3), observed=np.arange(len(group)) % 3), 1),
+    "several outcomes": (several_outcomes, 1),
+}
+
+
+@pytest.mark.parametrize("name", OUTCOMES)
+def test_a_network_under_another_outcome_is_fused_and_the_outcome_stays(name):
+    build, n_networks = OUTCOMES[name]
+    model = make(build)
+    fast = fuse(model, check=name in ("normal, rows", "classes of groups"))
+    assert count_kernels(*fast.observed_RVs, kind=NetworkOutput) == n_networks
+    assert [rv.name for rv in fast.observed_RVs] == [rv.name for rv in model.observed_RVs]
+    compare(model, fast)
+
+
+def test_an_outcome_without_a_network_stays_beside_one_with():
+    fast = fuse(make(both_kinds), check=False)
+    assert [rv.name for rv in fast.observed_RVs] == ["height"]
+    assert count_kernels(fast.potentials[0]) == 1
+    compare(make(both_kinds), fast)
+
+
+def test_an_output_that_differs_is_an_error_with_its_difference(monkeypatch):
+    from bnn.fused_output import network_output
+
+    monkeypatch.setattr("bnn.fuse.network_output", lambda *args, **kwargs: 1.01 * network_output(*args, **kwargs))
+    with pytest.raises(RuntimeError, match=r"Dot of w3, w2, w1 and the fused one differ in their value"):
+        fuse(make(OUTCOMES["normal"][0]))
+
+
+def test_likelihood_and_predictions_of_another_outcome_need_no_other_model():
+    model = make(OUTCOMES["normal, rows"][0])
+    fast = fuse(model, check=False)
+    prior = pm.sample_prior_predictive(3, model=model, random_seed=1)["prior"].to_dataset()
+    idata = xr.DataTree.from_dict({"posterior": prior})
+    found, expected = (
+        pm.compute_log_likelihood(idata, model=m, progressbar=False, extend_inferencedata=False)["y"]
+        for m in (fast, model)
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
 # --- what is refused
@@ -380,16 +520,6 @@ def from_outcome():
     pm.Deterministic("errors", y - Y1)
 
 
-def second_likelihood():
-    observe(network())
-    pm.Normal("height", normal("mean"), 1, observed=X1)
-
-
-def categories():
-    h = tanh(X1 @ normal("w1", F, H))
-    pm.Categorical("y", p=pm.math.softmax(h @ normal("w2", H, 3), axis=-1), observed=Y1)
-
-
 def only_potential():
     pm.Potential("y", (pt.as_tensor(Y1) * network()).sum())
 
@@ -451,16 +581,25 @@ REFUSED = {
     "indexed before": (not_centred_by_row, r"indexed last, w\[group\], not mu \+ sd \* z\[group\]"),
     "several indices": (several_indices, "indexed by different groups; wanted: one index"),
     "weights of each point": (columns_of_networks, "each point has weights of its own"),
-    "random groups": (random_groups, "the groups or the mask of the points are random; wanted: pm.Data"),
+    "random groups": (random_groups, "the groups of the points are random; wanted: pm.Data"),
     "picked": (picked, "AdvancedSubtensor of .*" + PRODUCT),
     "missing": (missing, "y has missing values; wanted: observed without masked"),
     "minibatch": (minibatch, "y is observed on a pm.Minibatch, other points at each evaluation; wanted: all points"),
     "latent points": (latent, "the points X are random; wanted: pm.Data or an array"),
     "from the outcome": (from_outcome, "errors is computed from y, which will be no variable"),
-    "normal": (lambda: pm.Normal("y", network(), 1, observed=X1[:, 0]), "y is a NormalRV; wanted: pm.Bernoulli"),
-    "binomial": (lambda: pm.Binomial("y", 1, sigmoid(network()), observed=Y1), "y is a BinomialRV; wanted"),
-    "categories": (categories, "y is a CategoricalRV; wanted: pm.Bernoulli"),
-    "second likelihood": (second_likelihood, "height is a NormalRV; wanted: pm.Bernoulli"),
+    "normal, a line": (
+        lambda: pm.Normal("y", X1 @ normal("w", F), 1, observed=Z1),
+        r"y: no network leads to it; wanted: pt.tanh\(X @ w1\) @ w2",
+    ),
+    "normal, nothing": (lambda: pm.Normal("y", normal("b"), 1, observed=Z1), "y: no network leads to it"),
+    "normal, softplus": (
+        lambda: pm.Normal("y", pt.softplus(X1 @ normal("w1", F, H)) @ normal("w2", H), 1, observed=Z1),
+        "y: Softplus of w1 " + LAYER,
+    ),
+    "normal, missing": (
+        lambda: pm.Normal("y", network(), 1, observed=np.ma.masked_array(Z1, [0, 0, 1, 0, 0])),
+        "y has missing values; wanted: observed without masked",
+    ),
     "potential": (only_potential, "the model has no observed variable; wanted: pm.Bernoulli"),
     "three axes": (three_axes, r"y has 3 axes; wanted: \(group, obs\) or \(obs,\)"),
     "two axes of weights": (two_axes_of_weights, "y has 3 axes; wanted"),
@@ -504,10 +643,9 @@ def test_points_that_cannot_be_compared_are_refused():
 
 def test_a_likelihood_that_differs_is_an_error_with_its_difference(monkeypatch):
     def tilted(*args, **kwargs):
-        return 1.001 * fuse_module.network_loglik(*args, **kwargs)
+        return 1.001 * network_loglik(*args, **kwargs)
 
-    outcome = fuse_module.Outcome(fuse_module.OUTCOMES[BernoulliRV].read, tilted)
-    monkeypatch.setitem(fuse_module.OUTCOMES, BernoulliRV, outcome)
+    monkeypatch.setattr("bnn.fuse.network_loglik", tilted)
     model = make(FUSES["@"])
     with pytest.raises(RuntimeError, match=r"log likelihood of y and the fused one differ in their value, by 1\.0e-03"):
         fuse(model)
@@ -680,6 +818,22 @@ def test_rows_are_stacked_by_group(groups, data):
 def test_rows_that_do_not_fit_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         stack(*arguments)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.integers(-4, 3), max_size=20))
+def test_rows_are_listed_group_by_group(groups):
+    index, outputs = np.array(groups, dtype="int64"), [[None], [None]]
+    SortRows().perform(None, [index, np.array(4)], outputs)
+    order, first = (value for (value,) in outputs)
+    for g in range(4):
+        np.testing.assert_array_equal(order[first[g] : first[g + 1]], np.flatnonzero(index % 4 == g))
+    assert sorted(order) == list(range(len(groups)))
+
+
+def test_a_row_without_a_group_is_refused():
+    with pytest.raises(ValueError, match="a row has a group that has no weights; wanted: 0 to the number of groups"):
+        SortRows().perform(None, [group + 1, np.array(G)], [[None], [None]])
 
 
 def stack(X, y, index, n_groups):

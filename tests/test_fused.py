@@ -8,7 +8,7 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from bnn import fused, simd
+from bnn import fused, layers, simd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
@@ -94,7 +94,7 @@ def test_tanh_of_the_unthinkable():
     np.testing.assert_array_equal(found, [1, -1, np.nan, 0, 1, -1, 1, -1])
 
 
-@pytest.mark.parametrize("dtype", fused.DTYPES)
+@pytest.mark.parametrize("dtype", layers.DTYPES)
 def test_an_exponential_goes_to_nothing(dtype):
     q = -np.geomspace(20, 1e6, 1000).astype(dtype)
     np.testing.assert_array_equal(compile_function(dtype, 0)(q), -1)
@@ -105,8 +105,8 @@ def compile_tanh(dtype):
 
 
 def compile_function(dtype, which):
-    """expm1(2 q) for q <= 0, or tanh, of `fused.make_functions`, of an array."""
-    function, lanes = fused.make_functions(dtype)[which], simd.LANES[dtype]
+    """expm1(2 q) for q <= 0, or tanh, of `layers.make_functions`, of an array."""
+    function, lanes = layers.make_functions(dtype)[which], simd.LANES[dtype]
     load, store = simd.load, simd.store
 
     @numba.njit
@@ -128,13 +128,13 @@ def compile_function(dtype, which):
 
 
 @settings(max_examples=150, deadline=None)
-@given(cases, st.sampled_from(fused.ACTIVATIONS))
+@given(cases, st.sampled_from(layers.ACTIVATIONS))
 def test_the_value_is_scipys(case, activation):
     assert evaluate(case, activation)[0] == pytest.approx(add_up(*case, activation), rel=1e-9, abs=1e-9)
 
 
 @settings(max_examples=10, deadline=None)  # JAX compiles every operation again for each shape
-@given(cases, st.sampled_from(fused.ACTIVATIONS))
+@given(cases, st.sampled_from(layers.ACTIVATIONS))
 def test_the_gradient_is_that_of_jax(case, activation):
     X, y, counts, weights, biases = case
 
@@ -156,7 +156,7 @@ def test_the_gradient_is_that_of_jax(case, activation):
 
 
 @settings(max_examples=60, deadline=None)
-@given(biased, st.sampled_from(fused.ACTIVATIONS))
+@given(biased, st.sampled_from(layers.ACTIVATIONS))
 def test_single_precision_is_good_to_four_digits(some, activation):
     single = convert(make_case(**some), "float32")
     found, expected = evaluate(single, activation), evaluate(convert(single, "float64"), activation)
@@ -164,7 +164,7 @@ def test_single_precision_is_good_to_four_digits(some, activation):
     assert all(value.dtype == "float32" for value in found[1:])
 
 
-@pytest.mark.parametrize("activation", fused.ACTIVATIONS)
+@pytest.mark.parametrize("activation", layers.ACTIVATIONS)
 def test_the_gradient_in_single_precision_is_good_to_four_digits(activation):
     case = make_case(4, n_groups=18, n_obs=50, sizes=(2, 8, 8), has_bias=True)
     single = convert(case, "float32")
@@ -293,7 +293,7 @@ def test_numba_takes_arrays_in_any_order_in_memory():
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize("activation", fused.ACTIVATIONS)
+@pytest.mark.parametrize("activation", layers.ACTIVATIONS)
 def test_jax_gives_the_same_numbers(activation):
     case = make_case(5, n_groups=3, has_bias=True, ragged=True)
     inputs, outputs = build(case, activation)
@@ -317,7 +317,7 @@ def test_jax_can_differentiate_the_value_itself():
     assert len(gradients) == 3
 
 
-@pytest.mark.parametrize("module", [fused, simd])
+@pytest.mark.parametrize("module", [fused, layers, simd])
 def test_another_source_is_compiled_again(module, monkeypatch, tmp_path):
     before = fused._dispatch_numba(fused.NetworkLogLik(1), None)[1]
     (tmp_path / "edited.py").write_text("# edited")

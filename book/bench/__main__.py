@@ -163,7 +163,9 @@ def run_settings(repetitions=3):
             for settings, start in SETTINGS.items():
                 rows += [{"settings": settings} | row for row in run_group("time_forms", arguments, False, start)]
                 print(*map(shorten, rows[-len(arguments) :]), sep="\n", flush=True)
-    write_table(DATA / "bench_settings.json", started, study="bench_settings", rows=rows)
+    outcomes = [row for _ in range(repetitions) for row in run_group("time_outcomes", arguments, False)]
+    print(*outcomes, sep="\n", flush=True)
+    write_table(DATA / "bench_settings.json", started, study="bench_settings", rows=rows, outcomes=outcomes)
 
 
 def shorten(row):

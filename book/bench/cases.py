@@ -10,7 +10,7 @@ import numpy as np
 import pymc as pm
 import pytensor
 import xarray as xr
-from bnn import data, diagnose, fused, inference, models, predict, simd
+from bnn import data, diagnose, fused, inference, layers, models, predict, simd
 from bnn.fuse import fuse
 from threadpoolctl import threadpool_info
 
@@ -47,6 +47,11 @@ def make_gradient(likelihood, X, y, n_hidden, dtype="float64", mode="NUMBA"):
     else:
         model = models.hierarchical_bnn(X, y, n_hidden=n_hidden)
         model = fuse(model, dtype=dtype) if likelihood == "fused" else model
+    return compile_gradient(model, mode)
+
+
+def compile_gradient(model, mode="NUMBA"):
+    """The log posterior of a model and its gradient as one call, and the CPU seconds to compile it."""
 
     def compile_model():
         gradient = model.logp_dlogp_function(ravel_inputs=True, mode=mode)
@@ -137,6 +142,43 @@ def time_forms(n_hidden, n_calls, repetitions=9):
     }
 
 
+OUTCOMES = ("Bernoulli", "Normal, noise learned", "Normal, noise an output", "Categorical, three classes")
+
+
+def type_outcome(outcome, X, n_hidden):
+    """The hierarchical model in plain PyMC, with an outcome of another kind and random data."""
+    rng, n_out = np.random.default_rng(0), {OUTCOMES[2]: 2, OUTCOMES[3]: 3}.get(outcome, 1)
+    weights, shape = [], X.shape[:2]
+    with pm.Model() as model:
+        for k, size in enumerate(pairwise((X.shape[2], *n_hidden, n_out)), 1):
+            mu, sd = pm.Normal(f"mu{k}", 0, 1, shape=size), pm.HalfNormal(f"sd{k}", 1.0)
+            weights.append(mu + sd * pm.Normal(f"z{k}", 0, 1, shape=(len(X), *size)))
+        h = pm.math.tanh(pm.math.tanh(pm.Data("X", X) @ weights[0]) @ weights[1])
+        out = h @ weights[2]
+        if outcome == "Bernoulli":
+            pm.Bernoulli("y", logit_p=out[..., 0], observed=rng.integers(0, 2, shape))
+        elif n_out == 3:
+            pm.Categorical("y", logit_p=out, observed=rng.integers(0, 3, shape))
+        else:
+            sigma = pm.math.exp(out[..., 1]) if n_out == 2 else pm.HalfNormal("sigma", 1.0)
+            pm.Normal("y", out[..., 0], sigma, observed=rng.normal(size=shape))
+    return model
+
+
+def time_outcomes(n_hidden, n_calls, repetitions=9):
+    """Microseconds of one gradient under each kind of outcome, typed and fused, taking turns in one process."""
+    X, calls = load_moons("legacy").X_train, {}
+    for outcome in OUTCOMES:
+        typed = type_outcome(outcome, X, (n_hidden, n_hidden))
+        for form, model in (("typed", typed), ("fused", fuse(typed))):
+            calls[outcome, form] = compile_gradient(model)[0]
+    turns = [{key: find_least(call, n_calls, 1) for key, call in calls.items()} for _ in range(repetitions)]
+    return {"rows": [
+        {"outcome": outcome, **{form: min(turn[outcome, form] for turn in turns) for form in ("typed", "fused")}}
+        for outcome in OUTCOMES
+    ]}  # fmt: skip
+
+
 def time_size(n_groups, n_obs, n_hidden, with_peers):
     """How one gradient's cost grows: ours, the stock graph, JAX, and the bound."""
     rng = np.random.default_rng(0)
@@ -214,11 +256,11 @@ def time_kernel_parts(X, n_hidden):
     n_groups, n_obs, n_feature = X.shape
     h, rng, lanes = n_hidden, np.random.default_rng(0), simd.LANES["float64"]
     m = -(-n_obs // lanes) * lanes
-    move_up, move_out, move_back, add_gradient = fused.make_layers("tanh", "float64", False)
+    move_up, move_out, move_back, add_gradient = layers.make_layers("tanh", "float64", False)
     second, third = n_feature * h, n_feature * h + h * h
     theta = rng.normal(size=(1, third + h))
-    units, delta = rng.normal(size=(3 * h, fused.CHUNK)), rng.normal(size=(4 * h, fused.CHUNK))
-    gradient, points = np.zeros_like(theta), np.ones((3, fused.CHUNK))
+    units, delta = rng.normal(size=(3 * h, layers.CHUNK)), rng.normal(size=(4 * h, layers.CHUNK))
+    gradient, points = np.zeros_like(theta), np.ones((3, layers.CHUNK))
     parts = {
         "layers forward, tanh": [
             (move_up, (theta, 0, 0, n_feature, h, units, 0, h, m)),

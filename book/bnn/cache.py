@@ -3,7 +3,7 @@
 A file is found by a digest of everything its draws depend on: the model's graph with its constants, the data, the
 sampler's settings, the versions, this package's source, and the machine. It is used only if it can be read, its own
 check sums fit, and it says itself that it comes from this very run; else the model is sampled again. The
-environment variable BNN_CACHE names the folder, or is "off".
+environment variable BNN_CACHE names the folder, or is "off" or "on".
 """
 
 import contextlib
@@ -23,11 +23,11 @@ import xarray as xr
 from pytensor.graph.basic import Constant
 from pytensor.graph.traversal import io_toposort
 
-from bnn import environment, fuse, fused, simd, typed
+from bnn import environment, fuse, fused, fused_output, layers, rows, simd, typed
 from bnn.data import check_seed
 
 SWITCH = "BNN_CACHE"
-OFF = ("off", "0", "no", "false")  # in capitals too
+OFF, ON = ("off", "0", "no", "false"), ("on", "1", "yes", "true")  # in capitals too
 RUN = "run"  # the attribute that says which run a stored posterior comes from
 UNSEEN = ("progressbar", "quiet", "compute_convergence_checks")  # settings of `pm.sample` that change no draw
 KEPT = ("inference_library", "inference_library_version", "tuning_steps")  # attributes
@@ -36,11 +36,14 @@ LOG = logging.getLogger("bnn")
 
 
 def find_folder():
-    """The folder of stored posteriors (Path), or None where BNN_CACHE is "off", "0", "no" or "false"."""
+    """The folder of stored posteriors (Path), or None where BNN_CACHE is "off", "0", "no" or "false".
+
+    Unset, empty, "on", "1", "yes" and "true" mean the usual place; anything else is a path.
+    """
     wanted = os.environ.get(SWITCH, "").strip()
     if wanted.lower() in OFF:
         return None
-    if wanted:
+    if wanted and wanted.lower() not in ON:
         return Path(wanted)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bnn" / "posteriors"
 
@@ -143,7 +146,7 @@ def digest_run(model, asked):
 
     add(sorted(asked.items()), platform.machine(), platform.processor(), _describe_processor())
     add({name: version(name) for name in PACKAGES}, platform.python_version())
-    for module in (environment, fuse, fused, simd, typed):
+    for module in (environment, fuse, fused, fused_output, layers, rows, simd, typed):
         add(inspect.getsource(module))
     add(environment.read_back())
     kept = model.replace_rvs_by_values(model.deterministics)

@@ -1,15 +1,11 @@
-"""A network typed in plain PyMC gets the fused likelihood, whichever way it is typed.
+"""A network typed in plain PyMC becomes a fast one, whichever way it is typed.
 
 `bnn.typed` reads the model's graph and names its axes; here points, labels and weights are brought into the order that
-`bnn.fused.network_loglik` wants, and the likelihood is exchanged. Points in rows are sorted into groups at each
-gradient, so that data may be exchanged.
+`bnn.fused` and `bnn.fused_output` want. A Bernoulli outcome's whole likelihood is exchanged; under any other outcome
+the network is, and what was typed on top of it stays.
 """
 
-import hashlib
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pymc as pm
@@ -19,13 +15,15 @@ from pymc.data import MinibatchOp
 from pymc.model.fgraph import fgraph_from_model, model_from_fgraph, model_potential
 from pymc.variational.minibatch_rv import MinibatchRandomVariable, get_scaling
 from pytensor.compile.mode import Mode
-from pytensor.graph.basic import Apply, clone_get_equiv
-from pytensor.graph.op import Op
+from pytensor.graph.basic import clone_get_equiv
 from pytensor.graph.traversal import ancestors
-from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_and_cache_key
 from pytensor.tensor.random.basic import BernoulliRV
+from pytensor.tensor.random.op import RandomVariable
 
-from bnn.fused import DTYPES, network_loglik
+from bnn.fused import network_loglik
+from bnn.fused_output import network_output
+from bnn.layers import DTYPES
+from bnn.rows import OUTSIDE, StackRows
 from bnn.typed import (
     Axis,
     Leaf,
@@ -34,6 +32,7 @@ from bnn.typed import (
     describe,
     get_lengths,
     is_made_by,
+    is_product,
     is_random,
     is_same,
     list_rows,
@@ -42,95 +41,7 @@ from bnn.typed import (
     unfold,
 )
 
-OUTSIDE = np.iinfo("int64").min  # the group of a row that belongs to none
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How the distribution's parameters lead to the network, and the likelihood that takes its place."""
-
-    read: Callable  # name, parameters, axes -> the network's output and its axes
-    loglik: Callable  # as `network_loglik`
-
-
-OUTCOMES = {BernoulliRV: Outcome(read_sigmoid, network_loglik)}  # another outcome is another line
-
-
-# --- from what was read to the fused likelihood
-
-
-class StackRows(Op):
-    """Rows of points, each with the number of its group, as `network_loglik` wants them: group after group.
-
-    Inputs are X (row, feature), y (row,), group (row,), and the number of groups. A row whose group is `OUTSIDE` is
-    left out and has no element in y. Outputs are X (group, obs, feature), y (group, obs), n_obs (group,); the longest
-    group is as long as the obs axis, and short ones are filled up with zeros. A counting sort: it costs a few
-    microseconds for a thousand rows, so it runs at each gradient, and data may be exchanged.
-    """
-
-    __props__ = ()
-
-    def make_node(self, X, y, group, n_groups):
-        inputs = [pt.as_tensor(X), pt.cast(y, "int32"), pt.cast(group, "int64"), pt.cast(n_groups, "int64")]
-        X = pt.tensor(dtype=inputs[0].dtype, shape=(None, None, inputs[0].type.shape[1]))
-        return Apply(self, inputs, [X, pt.imatrix(), pt.lvector()])
-
-    def perform(self, node, inputs, outputs):
-        for output, value in zip(outputs, _stack_rows(*inputs), strict=True):
-            output[0] = value
-
-
-def _stack_rows(X, y, group, number):
-    """`StackRows` of arrays, in Python and in Numba."""
-    n_groups, kept = number.item(), 0
-    n_obs = np.zeros(n_groups, np.int64)
-    if group.shape[0] != X.shape[0]:
-        raise ValueError("the index of groups has another length than X; wanted: one group for each row")
-    for g in group:
-        if g != OUTSIDE:
-            if g < -n_groups or g >= n_groups:
-                raise ValueError("a row has a group that has no weights; wanted: 0 to the number of groups - 1")
-            n_obs[g] += 1  # a negative one counts from the end, as an index does
-            kept += 1
-    if y.shape[0] != kept:
-        raise ValueError("y has another length than X; wanted: one label for each row that counts")
-    longest = n_obs.max() if n_groups else 0
-    points, labels = np.zeros((n_groups, longest, X.shape[1]), X.dtype), np.zeros((n_groups, longest), np.int32)
-    n_obs[:] = 0
-    kept = 0
-    for row, g in enumerate(group):
-        if g != OUTSIDE:
-            for f in range(X.shape[1]):
-                points[g, n_obs[g], f] = X[row, f]
-            labels[g, n_obs[g]] = y[kept]
-            n_obs[g] += 1
-            kept += 1
-    return points, labels, n_obs
-
-
-@register_funcify_and_cache_key(StackRows)
-def _dispatch_numba(op, node, **kwargs):
-    return numba_njit(_stack_rows), hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
-
-
-def _register_jax():
-    """The same Op for NumPyro and BlackJAX, where JAX is installed; PyMC hands it data as constants."""
-    try:
-        import jax
-    except ImportError:
-        return
-    from pytensor.link.jax.dispatch import jax_funcify
-
-    @jax_funcify.register(StackRows)
-    def _dispatch_jax(op, node, **kwargs):
-        def stack_rows(*inputs):
-            with jax.ensure_compile_time_eval():
-                return tuple(jax.numpy.asarray(value) for value in _stack_rows(*map(np.asarray, inputs)))
-
-        return stack_rows
-
-
-_register_jax()
+# --- from what was read to the fused likelihood, or output
 
 
 def _arrange(leaf, order, lengths):
@@ -151,10 +62,9 @@ def _arrange(leaf, order, lengths):
     return value
 
 
-def _build(name, network, labels, loglik, dtype):
-    """The fused log likelihood of what was read; ValueError where points and weights have other axes than it knows."""
+def _find_groups(name, network, rows):
+    """The index of groups, axes that count groups, and the lengths of all axes; ValueError for axes that do not fit."""
     leaves = [leaf for layer in network.layers for leaf in (layer.weights, *layer.biases)]
-    rows = list(unfold(labels.axes))
     indices = list_rows(leaves)
     own = [axis for axis in rows if any(axis in leaf.axes for leaf in leaves)]
     lengths = {}
@@ -168,14 +78,28 @@ def _build(name, network, labels, loglik, dtype):
             f"{name}: each point has weights of its own; wanted: weights (group, n_in, n_out) and points (group, obs, "
             "feature), or for points in rows weights indexed last, w[group], not mu + sd * z[group]"
         )
-    if any(part.parts for axis in labels.axes for part in axis.parts):
-        raise ValueError(f"{name}: axes are merged, and then masked or merged again; wanted: logit[mask]")
     if len(rows) > 2:
         raise ValueError(f"{name} has {len(rows)} axes; wanted: (group, obs) or (obs,)")
-    known = [axis.index for axis in indices] + [axis.mask for axis in labels.axes if axis.mask is not None]
-    if any(map(is_random, known)):
-        raise ValueError(f"{name}: the groups or the mask of the points are random; wanted: pm.Data or an array")
+    if any(is_random(axis.index) for axis in indices):
+        raise ValueError(f"{name}: the groups of the points are random; wanted: pm.Data or an array")
+    return indices, own, lengths
+
+
+def _build(name, network, labels, dtype):
+    """The fused log likelihood of what was read; ValueError where points and weights have other axes than it knows."""
+    rows = list(unfold(labels.axes))
+    indices, own, lengths = _find_groups(name, network, rows)
+    if any(part.parts for axis in labels.axes for part in axis.parts):
+        raise ValueError(f"{name}: axes are merged, and then masked or merged again; wanted: logit[mask]")
+    if any(axis.mask is not None and is_random(axis.mask) for axis in labels.axes):
+        raise ValueError(f"{name}: the mask of the points is random; wanted: pm.Data or an array")
     X, y, n_obs, group = _arrange_points(network, labels, rows, own, indices, lengths)
+    weights, biases, dtype = _arrange_layers(network, group, lengths, dtype)
+    return network_loglik(X, y, weights, biases=biases, n_obs=n_obs, activation=network.activation, dtype=dtype)
+
+
+def _arrange_layers(network, group, lengths, dtype):
+    """Weights and biases as `bnn.fused` wants them, and the type of numbers."""
     axis, has_bias = [group] * (group is not None), any(layer.biases for layer in network.layers)
     weights, biases = [], []
     for layer in network.layers:
@@ -188,7 +112,37 @@ def _build(name, network, labels, loglik, dtype):
     if dtype is None:
         dtype = np.result_type(*(w.dtype for w in weights)).name
         dtype = dtype if dtype in DTYPES else "float64"
-    return loglik(X, y, weights, biases=biases, n_obs=n_obs, activation=network.activation, dtype=dtype)
+    return weights, biases, dtype
+
+
+def _build_output(name, var, network, axes, dtype):
+    """The fused outputs in place of `var`, whose axes these are."""
+    last = network.layers[-1]
+    before = {axis for layer in network.layers[:-1] for axis in layer.weights.axes} | {*unfold(network.points.axes)}
+    known = before | {*unfold(last.weights.axes)}  # any other one was added, and has length 1
+    above = [a for a in last.weights.axes if isinstance(a, Axis) and a is not last.below and a not in before]
+    if len(above) > 1:
+        raise ValueError(f"{name}: {describe(var)} has {len(above)} axes of outputs; wanted: weights (n_in, n_out)")
+    rows = [axis for axis in unfold(axes) if axis in known and axis not in above]
+    indices, own, lengths = _find_groups(name, network, rows)
+    first, group, index = network.layers[0].below, own[0] if own else None, None
+    if indices:
+        group, index = indices[0].axis, indices[0].index
+    elif own:
+        index = pt.arange(lengths[group]).dimshuffle([0 if axis is group else "x" for axis in rows])
+        index = pt.broadcast_to(index, [lengths[axis] for axis in rows]).flatten()
+    last.above = above[0] if above else None
+    weights, biases, dtype = _arrange_layers(network, group, lengths, dtype)
+    if not above:
+        weights, biases = [*weights[:-1], weights[-1][..., None]], [*biases[:-1], *(b[..., None] for b in biases[-1:])]
+    X = _arrange(network.points, [*rows, first], lengths)
+    points = X.reshape((-1, X.shape[-1]))
+    out = network_output(points, weights, biases=biases, group=index, activation=network.activation, dtype=dtype)
+    out = out.reshape([*X.shape[:-1], -1])
+    out = out if above else out[..., 0]
+    order = [*rows, *above]
+    pattern = [order.index(axis) if axis in order else "x" for axis in axes]
+    return pt.specify_shape(pt.cast(out.dimshuffle(pattern), var.dtype), var.type.shape)
 
 
 def _arrange_points(network, labels, rows, own, indices, lengths):
@@ -220,14 +174,17 @@ def _arrange_points(network, labels, rows, own, indices, lengths):
 
 
 def fuse(model, *, strict=True, check=True, dtype=None):
-    """The same model with the fused likelihood of `bnn.fused`: one posterior, a fraction of the time for a gradient.
+    """The same model with a fused network: one posterior, a fraction of the time for a gradient.
 
     Parameters
     ----------
     model : pm.Model
-        With observed variables that are all of them Bernoulli outcomes of a network (``logit_p=``, or ``p=`` a sigmoid)
-        of points that are data. The network has any number of layers, all hidden ones tanh or all ReLU, with
-        biases or without; none at all is logistic regression. Weights are any expressions of their parents. There is
+        With observed variables that are outcomes of a network of points that are data. A Bernoulli outcome
+        (``logit_p=``, or ``p=`` a sigmoid) gets the fused likelihood of `bnn.fused`. Under any other outcome (Normal
+        with any noise, Categorical, counts) each network with a hidden layer gets the fused outputs of
+        `bnn.fused_output`, and what was typed on top of them stays; they may be several, ``w3 (hidden_2, output)``.
+        The network has any number of layers, all hidden ones tanh or all ReLU, with biases or without; under a
+        Bernoulli outcome none at all is logistic regression. Weights are any expressions of their parents. There is
 
         - one network: X (obs, feature), weights (n_in, n_out), biases (n_out,), y (obs,); or
         - one for each group: X (group, obs, feature) or (obs, feature), weights (group, n_in, n_out), biases (group,
@@ -248,9 +205,9 @@ def fuse(model, *, strict=True, check=True, dtype=None):
     -------
     pm.Model
         A new one with the same free variables, names, coords, dims, deterministics and data, for `pm.sample` with any
-        sampler, `nutpie.compile_pymc_model` and `pm.fit`; `pm.set_data` works on it, and its data are its own. An
-        observed variable is a potential of the same name there. What needs the variable takes the original model, whose
-        free variables have the same names::
+        sampler, `nutpie.compile_pymc_model` and `pm.fit`; `pm.set_data` works on it, and its data are its own. A
+        Bernoulli variable is a potential of the same name there; other observed variables stay. What needs the variable
+        takes the original model, whose free variables have the same names::
 
             fast = fuse(model)
             with fast:
@@ -265,25 +222,28 @@ def fuse(model, *, strict=True, check=True, dtype=None):
     TypeError
         When `model` is no PyMC model.
     ValueError
-        When there is no observed variable, or one whose graph is not understood: it names the expression, and the
-        nearest one that is. Minibatches are refused, as each evaluation has other points, and so are missing labels
+        When there is no observed variable, or no network is understood that leads to one: it names the expression, and
+        the nearest one that is. Minibatches are refused, as each evaluation has other points, and so are missing labels
         and labels other than 0 and 1.
     RuntimeError
         When the two likelihoods differ where they are compared: in what, and by how much.
 
-    Source: the likelihood is that of `bnn.fused.network_loglik`; reading the graph is this book's.
+    Source: `bnn.fused.network_loglik` and `bnn.fused_output.network_output`; reading the graph is this book's.
     """
     if not isinstance(model, pm.Model):
         raise TypeError(f"model is a {type(model).__name__}; wanted: a pm.Model")
     if dtype not in (None, *DTYPES):
         raise ValueError(f"dtype={dtype!r}; wanted: one of {', '.join(DTYPES)}, or None")
     try:
-        found = {rv: _read_outcome(model, rv, dtype) for rv in model.observed_RVs}
+        found, refused = {}, []
+        for rv in model.observed_RVs:
+            found |= _read_outcome(model, rv, refused, dtype)
         if not found:
-            raise ValueError("the model has no observed variable; wanted: pm.Bernoulli('y', ..., observed=y)")
-        fast = _exchange(model, {rv: loglik for rv, (loglik, _) in found.items()})
-        for rv, (loglik, parameters) in found.items() if check else ():
-            _compare(rv, model.rvs_to_values[rv], loglik, parameters, dtype)
+            none = "the model has no observed variable; wanted: pm.Bernoulli('y', ..., observed=y), or another outcome"
+            raise ValueError(refused[0] if refused else none)
+        fast = _exchange(model, {old: new for old, (new, _) in found.items()})
+        for old, (new, parameters) in found.items() if check else ():
+            _compare(model, old, new, parameters, dtype)
     except ValueError as error:
         if strict:
             raise
@@ -292,8 +252,10 @@ def fuse(model, *, strict=True, check=True, dtype=None):
     return fast
 
 
-def _read_outcome(model, rv, dtype):
-    """The fused log likelihood of an observed variable, and the weights and biases that it is a function of."""
+def _read_outcome(model, rv, refused, dtype):
+    """What takes the place of an observed variable, or of each network under it, which may be none: {old: (new,
+    the weights and biases that both are functions of)}. What is no network that we know is named in `refused`.
+    """
     name, value, total_size, node = rv.name, model.rvs_to_values[rv], [], rv.owner
     if any(is_made_by(v, MinibatchOp) for v in ancestors([rv, value])):
         raise ValueError(
@@ -302,29 +264,57 @@ def _read_outcome(model, rv, dtype):
         )
     if f"{name.removesuffix('_observed')}_unobserved" in model.named_vars:
         raise ValueError(f"{name.removesuffix('_observed')} has missing values; wanted: observed without masked or NaN")
+    if is_made_by(rv, MinibatchRandomVariable):
+        node, total_size = rv.owner.inputs[0].owner, rv.owner.inputs[1:]
+    if not isinstance(node.op, BernoulliRV):
+        found = _find_networks(name, node.inputs, {}, refused, dtype)
+        if not found:
+            refused.append(f"{name}: no network leads to it; wanted: pt.tanh(X @ w1) @ w2, or deeper")
+        return found
     for other in (*model.basic_RVs, *model.deterministics, *model.potentials):
         if other is not rv and rv in ancestors([other]):
             raise ValueError(f"{other.name} is computed from {name}, which will be no variable; wanted: from its data")
-    if is_made_by(rv, MinibatchRandomVariable):
-        node, total_size = rv.owner.inputs[0].owner, rv.owner.inputs[1:]
-    outcome = next((found for kind, found in OUTCOMES.items() if isinstance(node.op, kind)), None)
-    if outcome is None:
-        raise ValueError(f"{name} is a {type(node.op).__name__}; wanted: pm.Bernoulli, 0 and 1 with a network's logit")
     axes = [Axis() for _ in range(rv.ndim)]
     parameters = node.op.dist_params(node)
     if any(parameter.ndim != rv.ndim for parameter in parameters) or not axes:
         raise ValueError(
             f"{name} has {rv.ndim} axes and its probability {parameters[0].ndim}; wanted: one for each label"
         )
-    network = read_network(name, *outcome.read(name, parameters, axes))
-    loglik = _build(name, network, Leaf(value, axes), outcome.loglik, dtype)
+    network = read_network(name, *read_sigmoid(name, parameters, axes))
+    loglik = _build(name, network, Leaf(value, axes), dtype)
     loglik = loglik * get_scaling(total_size, value.shape) if total_size else loglik
+    return {rv: (loglik, _list_parameters(network))}
+
+
+def _find_networks(name, variables, found, refused, dtype):
+    """Every network with a hidden layer that these expressions hold, the largest first: {outputs: (new, parameters)}.
+
+    What looks like a network and is none that we know is named in `refused`, and searched in turn.
+    """
+    for var in variables:
+        if var in found or var.owner is None or not is_random(var) or is_made_by(var, RandomVariable):
+            continue
+        if is_product(var):
+            axes = [Axis() for _ in range(var.ndim)]
+            try:
+                network = read_network(name, var, axes)
+                if len(network.layers) > 1:
+                    found[var] = _build_output(name, var, network, axes, dtype), _list_parameters(network)
+                    continue
+            except ValueError as error:
+                refused.append(str(error))
+        _find_networks(name, var.owner.inputs, found, refused, dtype)
+    return found
+
+
+def _list_parameters(network):
+    """The random ones of its weights and biases, each once."""
     parameters = [leaf.value for layer in network.layers for leaf in (layer.weights, *layer.biases)]
-    return loglik, [parameter for parameter in dict.fromkeys(parameters) if is_random(parameter)]
+    return [parameter for parameter in dict.fromkeys(parameters) if is_random(parameter)]
 
 
-def _exchange(model, logliks):
-    """A new model in which observed variables are potentials."""
+def _exchange(model, exchanged):
+    """A new model in which observed variables are potentials, and the outputs of networks those of fused ones."""
     starts = dict(model.rvs_to_initial_values)
     try:  # PyMC does not copy a model with initial values
         for rv in starts:
@@ -333,12 +323,15 @@ def _exchange(model, logliks):
     finally:
         for rv, start in starts.items():
             model.set_initval(rv, start)
-    for rv, loglik in logliks.items():
-        loglik = clone_get_equiv([], [loglik], copy_orphans=False, memo=dict(copies))[loglik]
-        graph.remove_output(graph.outputs.index(copies[rv]))
-        graph.add_output(model_potential(loglik, rv.name), import_missing=True)
+    for old, new in exchanged.items():
+        new = clone_get_equiv([], [new], copy_orphans=False, memo=dict(copies))[new]
+        if old in model.observed_RVs:
+            graph.remove_output(graph.outputs.index(copies[old]))
+            graph.add_output(model_potential(new, old.name), import_missing=True)
+        else:
+            graph.replace(copies[old], new, import_missing=True)
     fast = model_from_fgraph(graph, mutate_fgraph=True)
-    for variables in (fast.free_RVs, fast.deterministics, fast.potentials, fast.data_vars):
+    for variables in (fast.free_RVs, fast.observed_RVs, fast.deterministics, fast.potentials, fast.data_vars):
         variables.sort(key=lambda variable: list(model.named_vars).index(variable.name))
     for rv, start in starts.items():
         if start is not None:
@@ -346,9 +339,15 @@ def _exchange(model, logliks):
     return fast
 
 
-def _compare(rv, value, loglik, parameters, dtype=None, n_points=2, seed=0):
-    """RuntimeError where the two likelihoods of weights and biases, or their gradients, differ."""
-    stock, rng = pm.logp(rv, value).sum(), np.random.default_rng(seed)
+def _compare(model, old, new, parameters, dtype=None, n_points=2, seed=0):
+    """RuntimeError where the two likelihoods or outputs, functions of weights and biases, or their gradients differ."""
+    rng, is_outcome = np.random.default_rng(seed), old in model.observed_RVs
+    name, both = (old.name, f"the log likelihood of {old.name}") if is_outcome else [describe(old)] * 2
+    if is_outcome:
+        stock, loglik = pm.logp(old, model.rvs_to_values[old]).sum(), new
+    else:
+        factors = rng.normal(size=get_lengths(old))
+        stock, loglik = (factors * old).sum(), (factors * new).sum()
     functions = [  # Numba keeps the compiled kernel for the sampler
         pytensor.function(parameters, [total, *pt.grad(total, parameters)], mode=mode, on_unused_input="ignore")
         for total, mode in ((stock, "FAST_COMPILE"), (loglik, Mode("numba", "fast_compile")))
@@ -365,7 +364,7 @@ def _compare(rv, value, loglik, parameters, dtype=None, n_points=2, seed=0):
         if not all(np.isfinite(a).all() for a in expected):
             scale /= 10  # log(1 - p) where p is rounded to 1
             if scale < 1e-9:
-                raise ValueError(f"{rv.name}: its log likelihood is not finite at any weights; wanted: finite points")
+                raise ValueError(f"{name}: its log likelihood is not finite at any weights; wanted: finite points")
             continue
         n_points -= 1
         for what, a, b in zip(("value", *map(describe, parameters)), expected, found, strict=True):
@@ -373,6 +372,6 @@ def _compare(rv, value, loglik, parameters, dtype=None, n_points=2, seed=0):
             if not off <= tolerance:
                 what = what if what == "value" else f"gradient with respect to {what}"
                 raise RuntimeError(
-                    f"the log likelihood of {rv.name} and the fused one differ in their {what}, by {off:.1e} of its "
-                    "size; wanted: equal. This is a mistake in bnn.fuse: sample the model as it is, and report it"
+                    f"{both} and the fused one differ in their {what}, by {off:.1e} of its size; wanted: "
+                    "equal. This is a mistake in bnn.fuse: sample the model as it is, and report it"
                 )

@@ -7,226 +7,21 @@ in float32) at once (`bnn.simd`). The posterior is the same: `tests/test_fused.p
 the graph and with JAX to 1e-9, and tanh with NumPy's to 3e-15.
 """
 
-import hashlib
 import math
 from functools import lru_cache
-from itertools import pairwise
-from pathlib import Path
 
-import numba
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.gradient import DisconnectedType, disconnected_type, grad_not_implemented
 from pytensor.graph.basic import Apply, Constant
 from pytensor.graph.op import Op
-from pytensor.link.numba.cache import compile_numba_function_src
-from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_and_cache_key
+from pytensor.link.numba.dispatch.basic import register_funcify_and_cache_key
 
-from bnn import simd
-from bnn.simd import (
-    BIAS,
-    LANES,
-    ROUNDER,
-    absolute,
-    add_to,
-    add_up,
-    add_up_four,
-    at_least,
-    at_most,
-    choose_positive,
-    fma,
-    load,
-    scale_of,
-    splat,
-    splat_at,
-    store,
-)
+from bnn import layers
+from bnn.layers import CHUNK, make_functions, make_layers, njit
+from bnn.simd import LANES, absolute, add_up, at_least, choose_positive, fma, load, splat, store
 
-ACTIVATIONS = ("tanh", "relu")
-DTYPES = ("float64", "float32")
 SHORT = "leaves the last points of every group out; wanted: the longest group as long as X, all given together"
-CHUNK = 64  # points that stay in the nearest cache from the first layer to the last and back
-
-# expm1(2 q) / q for |q| <= log(2) / 4 as a polynomial, highest power first: interpolated at Chebyshev nodes in extended
-# precision, good to 1.4e-15 and 1.2e-8
-_SERIES = {
-    "float64": (
-        0.000282830168459798,
-        0.001414795060582694,
-        0.00634918942773424,
-        0.025396723826083285,
-        0.0888888890705523,
-        0.2666666677572333,
-        0.6666666666659841,
-        1.3333333333292354,
-        2.0000000000000004,
-        2.0000000000000027,
-    ),
-    "float32": (
-        0.08917558952075609,
-        0.2678139002333432,
-        0.6666634336324244,
-        1.3333203949570878,
-        2.0000000053992713,
-        2.000000021607905,
-    ),
-}
-# beyond these, tanh is 1 and exp is nothing beside 1; the powers of two below stay within the exponent
-_TANH_ENDS = {"float64": 20, "float32": 10}
-_EXP_ENDS = {"float64": -350, "float32": -40}
-_inline = numba.njit(inline="always")
-_njit = numba.njit(error_model="numpy")
-
-
-@lru_cache
-def make_functions(dtype):
-    """expm1(2 q) for q <= 0, and tanh, for vectors of `dtype`, for use in compiled code.
-
-    2 q = n log(2) + 2 r with a whole n and a small r: a polynomial in r, and 2**n written into the exponent.
-    """
-    number = np.dtype(dtype).type
-    rounder = number(ROUNDER[dtype] + BIAS[dtype])
-    per_half_log_2, half_log_2 = number(2 / np.log(2)), number(np.log(2) / 2)
-    first, rest = number(_SERIES[dtype][0]), tuple(number(c) for c in _SERIES[dtype][1:])
-    one, two, lowest, end = (number(x) for x in (1, 2, _EXP_ENDS[dtype], _TANH_ENDS[dtype]))
-
-    @_inline
-    def expm1_twice(q):
-        rounded = fma(q, splat(per_half_log_2), splat(rounder))
-        r = fma(rounded - splat(rounder), splat(-half_log_2), q)
-        series = splat(first)
-        for c in rest:
-            series = fma(series, r, splat(c))
-        scale = scale_of(rounded)
-        return fma(scale, series * r, scale - splat(one))
-
-    @_inline
-    def expm1_negative(q):
-        return expm1_twice(at_least(q, splat(lowest)))
-
-    @_inline
-    def tanh(z):
-        e = expm1_twice(at_least(at_most(z, splat(end)), splat(-end)))
-        return e / (e + splat(two))
-
-    return expm1_negative, tanh
-
-
-@lru_cache
-def make_layers(activation, dtype, has_bias):
-    """A layer forward, the output layer forward, a layer back, and a layer's gradient, compiled.
-
-    All of them read the parameters of group `g` from ``theta[g]``, a layer's weights row by row from `at` on and its
-    biases after them, and the units' values from rows of `h` and `delta`, starting at row `below` and `above`. They go
-    over four units at a time while there are four: one load from memory then serves four multiplications.
-    """
-    lanes, number = LANES[dtype], np.dtype(dtype).type
-    zero, one = number(0), number(1)
-    tanh = make_functions(dtype)[1]
-
-    if activation == "tanh":
-        activate = tanh
-
-        @_inline
-        def slope(h):
-            return fma(splat(-one) * h, h, splat(one))
-
-    else:
-
-        @_inline
-        def activate(z):
-            return at_least(z, splat(zero))
-
-        @_inline
-        def slope(h):
-            return choose_positive(h, splat(one), splat(zero))
-
-    @_inline
-    def get_bias(theta, g, at):
-        return splat_at(theta, g, at) if has_bias else splat(zero)
-
-    @_njit
-    def move_up(theta, g, at, n_in, n_out, h, below, above, n):
-        """h[above + j] = activation(bias[j] + sum over i of w[i, j] h[below + i]), for the first `n` points."""
-        fours, bias = n_out - n_out % 4, at + n_in * n_out
-        for k in range(0, n, lanes):
-            for j in range(0, fours, 4):
-                a, b = get_bias(theta, g, bias + j), get_bias(theta, g, bias + j + 1)
-                c, d = get_bias(theta, g, bias + j + 2), get_bias(theta, g, bias + j + 3)
-                for i in range(n_in):
-                    v, w = load(h, below + i, k), at + i * n_out + j
-                    a, b = fma(splat_at(theta, g, w), v, a), fma(splat_at(theta, g, w + 1), v, b)
-                    c, d = fma(splat_at(theta, g, w + 2), v, c), fma(splat_at(theta, g, w + 3), v, d)
-                store(h, above + j, k, activate(a))
-                store(h, above + j + 1, k, activate(b))
-                store(h, above + j + 2, k, activate(c))
-                store(h, above + j + 3, k, activate(d))
-            for j in range(fours, n_out):
-                a = get_bias(theta, g, bias + j)
-                for i in range(n_in):
-                    a = fma(splat_at(theta, g, at + i * n_out + j), load(h, below + i, k), a)
-                store(h, above + j, k, activate(a))
-
-    @_njit
-    def move_out(theta, g, at, n_in, h, below, delta, above, n):
-        """The logits, into row `above` of `delta`."""
-        for k in range(0, n, lanes):
-            a = get_bias(theta, g, at + n_in)
-            for i in range(n_in):
-                a = fma(splat_at(theta, g, at + i), load(h, below + i, k), a)
-            store(delta, above, k, a)
-
-    @_njit
-    def move_back(theta, g, at, n_in, n_out, h, delta, below, above, n):
-        """delta[below + i] = slope of unit i times the sum over j of w[i, j] delta[above + j]."""
-        fours = n_in - n_in % 4
-        for k in range(0, n, lanes):
-            for i in range(0, fours, 4):
-                a = b = c = d = splat(zero)
-                for j in range(n_out):
-                    v, w = load(delta, above + j, k), at + i * n_out + j
-                    a, b = fma(splat_at(theta, g, w), v, a), fma(splat_at(theta, g, w + n_out), v, b)
-                    c, d = fma(splat_at(theta, g, w + 2 * n_out), v, c), fma(splat_at(theta, g, w + 3 * n_out), v, d)
-                row = below + i
-                store(delta, row, k, a * slope(load(h, row, k)))
-                store(delta, row + 1, k, b * slope(load(h, row + 1, k)))
-                store(delta, row + 2, k, c * slope(load(h, row + 2, k)))
-                store(delta, row + 3, k, d * slope(load(h, row + 3, k)))
-            for i in range(fours, n_in):
-                a = splat(zero)
-                for j in range(n_out):
-                    a = fma(splat_at(theta, g, at + i * n_out + j), load(delta, above + j, k), a)
-                store(delta, below + i, k, a * slope(load(h, below + i, k)))
-
-    @_njit
-    def add_gradient(gradient, g, at, n_in, n_out, h, delta, below, above, n):
-        """gradient[g, at + (i, j)] += sum over points of h[below + i] * delta[above + j]; then the biases'."""
-        fours = n_in - n_in % 4
-        for j in range(n_out):
-            for i in range(0, fours, 4):
-                a = b = c = d = splat(zero)
-                for k in range(0, n, lanes):
-                    v, row = load(delta, above + j, k), below + i
-                    a, b = fma(load(h, row, k), v, a), fma(load(h, row + 1, k), v, b)
-                    c, d = fma(load(h, row + 2, k), v, c), fma(load(h, row + 3, k), v, d)
-                a, b, c, d = add_up_four(a, b, c, d)
-                w = at + i * n_out + j
-                add_to(gradient, g, w, a)
-                add_to(gradient, g, w + n_out, b)
-                add_to(gradient, g, w + 2 * n_out, c)
-                add_to(gradient, g, w + 3 * n_out, d)
-            for i in range(fours, n_in):
-                a = splat(zero)
-                for k in range(0, n, lanes):
-                    a = fma(load(h, below + i, k), load(delta, above + j, k), a)
-                add_to(gradient, g, at + i * n_out + j, add_up(a))
-            if has_bias:
-                a = splat(zero)
-                for k in range(0, n, lanes):
-                    a = a + load(delta, above + j, k)
-                add_to(gradient, g, at + n_in * n_out + j, add_up(a))
-
-    return move_up, move_out, move_back, add_gradient
 
 
 @lru_cache
@@ -240,7 +35,7 @@ def make_output(dtype):
     zero, half, one = number(0), number(0.5), number(1)
     expm1_negative = make_functions(dtype)[0]
 
-    @_njit
+    @njit
     def compare(points, delta, row, n):
         """Log likelihood of `n` points; the logits in `row` of `delta` become residuals, label minus probability.
 
@@ -279,7 +74,7 @@ def make_kernel(activation, dtype, has_bias):
     move_up, move_out, move_back, add_gradient = make_layers(activation, dtype, has_bias)
     compare, short = make_output(dtype), f"n_obs {SHORT}"
 
-    @_njit
+    @njit
     def kernel(X, y, n_obs, theta, sizes, gradient):
         n_groups, longest, n_feature = X.shape
         last = len(sizes) - 2
@@ -350,12 +145,7 @@ class NetworkLogLik(Op):
     __props__ = ("n_layers", "has_bias", "activation", "dtype")
 
     def __init__(self, n_layers, has_bias=False, activation="tanh", dtype="float64"):
-        if n_layers < 1:
-            raise ValueError(f"n_layers={n_layers}; wanted: at least 1")
-        if activation not in ACTIVATIONS:
-            raise ValueError(f"activation={activation!r}; wanted: one of {', '.join(ACTIVATIONS)}")
-        if dtype not in DTYPES:
-            raise ValueError(f"dtype={dtype!r}; wanted: one of {', '.join(DTYPES)}")
+        layers.check_options(n_layers, activation, dtype)
         self.n_layers, self.has_bias, self.activation, self.dtype = n_layers, bool(has_bias), activation, dtype
 
     def make_node(self, X, y, n_obs, *parameters):
@@ -377,19 +167,14 @@ class NetworkLogLik(Op):
     def perform(self, node, inputs, outputs):
         X, y, n_obs, *parameters = (np.ascontiguousarray(value) for value in inputs)
         weights, biases = parameters[: self.n_layers], parameters[self.n_layers :]
-        sizes = _check_layers(X, weights, biases)
-        rows = [part.reshape(len(X), -1) for layer in zip(weights, biases or weights, strict=True) for part in layer]
-        theta = np.concatenate(rows if biases else rows[::2], axis=1)
+        sizes = _check_logit(layers.check_layers(len(X), X.shape[-1], weights, biases))
+        theta = layers.stack_parts(weights, biases)
         gradient = np.empty_like(theta)
         kernel = make_kernel(self.activation, self.dtype, self.has_bias)
         total = kernel(X, y, n_obs, theta, np.array(sizes), gradient)  # a tuple would compile one for each depth
-        outputs[0][0] = np.asarray(total)
-        start = 0
-        for k, (n_in, n_out) in enumerate(pairwise(sizes)):
-            for at, shape in [(k, (n_in, n_out)), (self.n_layers + k, (n_out,))][: 1 + self.has_bias]:
-                stop = start + int(np.prod(shape))
-                outputs[1 + at][0] = np.ascontiguousarray(gradient[:, start:stop]).reshape(len(X), *shape)
-                start = stop
+        values = np.asarray(total), *layers.cut_parts(gradient, weights, biases)
+        for output, value in zip(outputs, values, strict=True):
+            output[0] = value
 
     def connection_pattern(self, node):
         n_outputs = len(node.outputs)
@@ -412,88 +197,28 @@ def _as_integers(value, name, dtype):
     return pt.cast(value, dtype)
 
 
-def _check_layers(X, weights, biases):
-    """Number of features, of hidden units in each layer, and 1; ValueError where the shapes do not fit together."""
-    sizes = [X.shape[-1]]
-    for k, w in enumerate(weights):
-        if w.shape[:2] != (len(X), sizes[-1]):
-            raise ValueError(f"weights[{k}] has shape {w.shape}; wanted: ({len(X)}, {sizes[-1]}, hidden)")
-        sizes.append(w.shape[2])
+def _check_logit(sizes):
     if sizes[-1] != 1:
-        raise ValueError(f"weights[{len(weights) - 1}] has {sizes[-1]} outputs; wanted: 1, the logit")
-    for k, b in enumerate(biases):
-        if b.shape != (len(X), sizes[k + 1]):
-            raise ValueError(f"biases[{k}] has shape {b.shape}; wanted: ({len(X)}, {sizes[k + 1]})")
-    return tuple(sizes)
+        raise ValueError(f"weights[{len(sizes) - 2}] has {sizes[-1]} outputs; wanted: 1, the logit")
+    return sizes
 
 
 @register_funcify_and_cache_key(NetworkLogLik)
 def _dispatch_numba(op, node, **kwargs):
-    """Layers side by side in one array and back, written out: Numba cannot loop over arguments of several types."""
-    w = [f"w{k}" for k in range(op.n_layers)]
-    b = [f"b{k}" for k in range(op.n_layers)] if op.has_bias else []
-    parts = [name for layer in zip(w, b or w, strict=True) for name in layer[: 1 + op.has_bias]]
-    sizes = "".join(f", {name}.shape[2]" for name in w)
+    w, b, _ = layers.name_parts(op.n_layers, op.has_bias)
     lines = [
         f"def network_loglik(X, y, n_obs, {', '.join(w + b)}):",
-        f"    sizes = (X.shape[2]{sizes})",
-        "    n_groups, stop = X.shape[0], 0",
-    ]
-    for k, name in enumerate(w):
-        lines += [
-            f"    if {name}.shape[0] != n_groups or {name}.shape[1] != sizes[{k}]:",
-            f"        raise ValueError('weights[{k}] has another shape than wanted: (group, n_in, n_out)')",
-        ]
-    for k, name in enumerate(b):
-        lines += [
-            f"    if {name}.shape[0] != n_groups or {name}.shape[1] != sizes[{k + 1}]:",
-            f"        raise ValueError('biases[{k}] has another shape than wanted: (group, n_out)')",
-        ]
-    lines += [
+        "    n_groups = X.shape[0]",
+        *layers.write_theta(op.n_layers, op.has_bias, "X.shape[2]"),
         f"    if sizes[{op.n_layers}] != 1:",
         "        raise ValueError('the last of weights has several outputs; wanted: 1, the logit')",
-        f"    n_parameters = {' + '.join(f'{name}[0].size' for name in parts)}",
-        "    theta = np.empty((n_groups, n_parameters), X.dtype)",
-        "    gradient = np.empty((n_groups, n_parameters), X.dtype)",
+        "    gradient = np.empty(theta.shape, theta.dtype)",
+        "    total = kernel(X, y, n_obs, theta, sizes, gradient)",
+        *layers.write_gradients(op.n_layers, op.has_bias),
+        f"    return np.asarray(total), {', '.join(f'd{name}' for name in w + b)}",
     ]
-    for name in parts:
-        lines += [
-            f"    start, stop = stop, stop + {name}[0].size",
-            f"    copy_in({name}, theta, start)",
-        ]
-    lines += ["    total, stop = kernel(X, y, n_obs, theta, sizes, gradient), 0"]
-    for name in parts:
-        lines += [
-            f"    start, stop = stop, stop + {name}[0].size",
-            f"    d{name} = np.empty({name}.shape, X.dtype)",
-            f"    copy_out(gradient, start, d{name})",
-        ]
-    lines += [f"    return np.asarray(total), {', '.join(f'd{name}' for name in w + b)}"]
     kernel = make_kernel(op.activation, op.dtype, op.has_bias)
-    names = {"kernel": kernel, "copy_in": _copy_in, "copy_out": _copy_out, "np": np}
-    code = "".join(Path(module).read_text(encoding="utf-8") for module in (__file__, simd.__file__))
-    key = hashlib.sha256(f"{code}{op.n_layers}{op.has_bias}{op.activation}{op.dtype}".encode()).hexdigest()
-    return numba_njit(compile_numba_function_src("\n".join(lines), "network_loglik", names)), key
-
-
-@_njit
-def _copy_in(part, theta, start):
-    """The parameters of one layer into the columns of theta from `start` on."""
-    for g in range(part.shape[0]):
-        k = start
-        for value in part[g].flat:
-            theta[g, k] = value
-            k += 1
-
-
-@_njit
-def _copy_out(gradient, start, part):
-    """The other way."""
-    size = part[0].size
-    flat = part.reshape(part.shape[0], size)
-    for g in range(part.shape[0]):
-        for k in range(size):
-            flat[g, k] = gradient[g, start + k]
+    return layers.compile_lines(op, "network_loglik", lines, __file__, kernel=kernel)
 
 
 def _register_jax():

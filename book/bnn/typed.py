@@ -105,9 +105,8 @@ def describe(var):
         return var.name or str(var)
     op = var.owner.op
     names = [v.name for v in ancestors(var.owner.inputs) if v.name and getattr(v, "ndim", 0) > 0]
-    return (
-        f"{type(getattr(op, 'scalar_op', op)).__name__} of {', '.join(list(dict.fromkeys(names))[:3]) or 'constants'}"
-    )
+    kind = type(getattr(op, "scalar_op", getattr(op, "core_op", op))).__name__
+    return f"{kind} of {', '.join(list(dict.fromkeys(names))[:3]) or 'constants'}"
 
 
 def is_random(var):
@@ -283,6 +282,11 @@ def _read_product(var, axes):
             axes.insert(summed[0], below)
             return list(_list_operands(product, axes)), below
     return None
+
+
+def is_product(var):
+    """Whether `var` is a product of matrices as `read_network` knows it, or a sum that may hold one."""
+    return is_made_by(var, ps.Add | Einsum) or _read_product(var, [Axis() for _ in range(var.ndim)]) is not None
 
 
 def _find_weights(factors, axes, above):

@@ -1,0 +1,222 @@
+"""The fused outputs of networks are those of NumPy, and their gradient that of JAX and of finite differences."""
+
+from functools import lru_cache
+from itertools import pairwise
+
+import jax
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from bnn import fused_output, layers, simd
+from bnn.fused_output import network_output
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import optimize
+
+
+def make_case(seed, n_groups=2, n_points=20, sizes=(2, 3, 4, 1), scale=1.0, has_bias=False, dtype="float64"):
+    """Random points in rows, the group of each, and parameters; sizes are features, hidden units and outputs."""
+    rng = np.random.default_rng(seed)
+    X, group = rng.normal(size=(n_points, sizes[0])), rng.integers(0, n_groups, n_points)
+    pairs = list(pairwise(sizes))
+    weights = [scale * rng.normal(size=(n_groups, *pair)) for pair in pairs]
+    biases = [scale * rng.normal(size=(n_groups, n)) for _, n in pairs] if has_bias else []
+    return X.astype(dtype), group, [w.astype(dtype) for w in weights], [b.astype(dtype) for b in biases]
+
+
+def predict(X, group, weights, biases, activation="tanh"):
+    """The outputs by their definition, in NumPy."""
+    h = X.astype(float)
+    for k, w in enumerate(weights):
+        h = np.einsum("ni,nij->nj", h, w[group]) + (biases[k][group] if biases else 0)
+        if k < len(weights) - 1:
+            h = np.tanh(h) if activation == "tanh" else np.maximum(h, 0)
+    return h
+
+
+@lru_cache
+def build(n_layers, has_bias, activation="tanh", mode="FAST_COMPILE", dtype="float64", single=False):
+    """Outputs and the gradients of their sum with given factors, compiled."""
+    X, factors, group = pt.matrix("X", dtype=dtype), pt.matrix("f", dtype=dtype), pt.lvector("g")
+    weights = [pt.tensor(f"w{k}", dtype=dtype, shape=(None,) * (2 if single else 3)) for k in range(n_layers)]
+    biases = [pt.tensor(f"b{k}", dtype=dtype, shape=(None,) * (1 if single else 2)) for k in range(n_layers * has_bias)]
+    index = None if single else group
+    out = network_output(X, weights, biases=biases, group=index, activation=activation, dtype=dtype)
+    outputs = [out, *pt.grad((factors * out).sum(), [*weights, *biases])]
+    return pytensor.function([X, factors, group, *weights, *biases], outputs, mode=mode, on_unused_input="ignore")
+
+
+def evaluate(case, activation="tanh", mode="FAST_COMPILE", factors=None):
+    X, group, weights, biases = case
+    factors = make_factors(case) if factors is None else factors
+    run = build(len(weights), bool(biases), activation, mode, str(X.dtype))
+    return run(X, factors, group, *weights, *biases)
+
+
+def make_factors(case):
+    rng = np.random.default_rng(9)
+    return rng.normal(size=(len(case[0]), case[2][-1].shape[2])).astype(case[0].dtype)
+
+
+cases = st.builds(
+    make_case,
+    seed=st.integers(0, 10_000),
+    n_groups=st.integers(1, 4),
+    n_points=st.sampled_from([0, 1, 7, 8, 9, 63, 64, 65, 130]),
+    sizes=st.lists(st.integers(1, 9), min_size=2, max_size=5).map(tuple),
+    scale=st.sampled_from([0.0, 0.01, 1.0, 10.0, 300.0]),
+    has_bias=st.booleans(),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases, st.sampled_from(layers.ACTIVATIONS))
+def test_the_outputs_are_numpys(case, activation):
+    size = 1e-12 * max(1.0, *(abs(w).max() for w in case[2])) ** len(case[2])
+    np.testing.assert_allclose(evaluate(case, activation)[0], predict(*case, activation), rtol=1e-10, atol=size)
+
+
+@settings(max_examples=40, deadline=None)
+@given(cases, st.sampled_from(layers.ACTIVATIONS))
+def test_the_gradient_is_that_of_jax(case, activation):
+    X, group, weights, biases = case
+    factors = make_factors(case)
+
+    def add_up(parameters):
+        h, n = X, len(weights)
+        for k in range(n):
+            h = jax.numpy.einsum("ni,nij->nj", h, parameters[k][group])
+            h = h + parameters[n + k][group] if biases else h
+            h = h if k == n - 1 else jax.numpy.tanh(h) if activation == "tanh" else jax.numpy.where(h > 0, h, 0)
+        return (factors * h).sum()
+
+    with jax.enable_x64(True):
+        expected = jax.grad(add_up)([*weights, *biases])
+    for found, wanted in zip(evaluate(case, activation)[1:], expected, strict=True):
+        assert found.shape == wanted.shape
+        np.testing.assert_allclose(found, wanted, rtol=1e-8, atol=1e-9 * (1 + abs(wanted).max()))
+
+
+@pytest.mark.parametrize("has_bias", [False, True])
+def test_the_gradient_is_that_of_finite_differences(has_bias):
+    case = make_case(1, n_points=40, sizes=(2, 3, 4, 2), has_bias=has_bias)
+    X, group, weights, biases = case
+    shapes, factors = [p.shape for p in (*weights, *biases)], make_factors(case)
+
+    def add_up(flat):
+        parts = np.split(flat, np.cumsum([np.prod(s) for s in shapes])[:-1])
+        values = [part.reshape(s) for part, s in zip(parts, shapes, strict=True)]
+        return (factors * predict(X, group, values[:3], values[3:])).sum()
+
+    flat = np.concatenate([p.ravel() for p in (*weights, *biases)])
+    analytic = np.concatenate([g.ravel() for g in evaluate(case)[1:]])
+    np.testing.assert_allclose(analytic, optimize.approx_fprime(flat, add_up, 1e-6), atol=1e-4)
+
+
+@pytest.mark.parametrize("has_bias", [False, True])
+def test_python_and_numba_give_the_same_bits(has_bias):
+    case = make_case(5, n_groups=3, n_points=300, sizes=(2, 12, 12, 3), has_bias=has_bias)
+    for a, b in zip(evaluate(case), evaluate(case, mode="NUMBA"), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_jax_gives_the_same_numbers():
+    case = make_case(5, n_groups=3, sizes=(2, 3, 4, 2), has_bias=True)
+    X, group, weights, biases = case
+    outputs = network_output(X, weights, biases=biases, group=group)
+    found = pytensor.function([], outputs, mode="JAX")()
+    np.testing.assert_allclose(found, predict(*case), rtol=1e-9)
+    symbols = [pt.tensor3(f"w{k}") for k in range(3)]
+    total = (make_factors(case) * network_output(X, symbols, biases=biases, group=group)).sum()
+    found = pytensor.function(symbols, pt.grad(total, symbols), mode="JAX")(*weights)
+    for a, b in zip(found, evaluate(case)[1:4], strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("activation", layers.ACTIVATIONS)
+def test_single_precision_is_good_to_four_digits(activation):
+    case = make_case(4, n_groups=18, n_points=900, sizes=(2, 8, 8, 2), has_bias=True)
+    single = (case[0].astype("float32"), case[1], *([p.astype("float32") for p in ps] for ps in case[2:]))
+    factors = make_factors(case)
+    pairs = zip(
+        evaluate(single, activation, factors=factors.astype("float32")), evaluate(case, activation, factors=factors),
+        strict=True,
+    )  # fmt: skip
+    for found, expected in pairs:
+        assert found.dtype == "float32"
+        np.testing.assert_allclose(found, expected, atol=1e-4 * max(1, abs(expected).max()))
+
+
+def test_a_single_network_needs_no_group():
+    case = make_case(3, n_groups=1, has_bias=True)
+    X, _, weights, biases = case
+    run = build(3, True, single=True)
+    found = run(X, make_factors(case), [0], *(w[0] for w in weights), *(b[0] for b in biases))
+    for a, b in zip(found[1:], evaluate(case)[1:], strict=True):
+        np.testing.assert_array_equal(a, b[0])
+
+
+def test_the_order_of_the_rows_does_not_matter():
+    X, group, weights, biases = make_case(6, n_groups=3, n_points=100, has_bias=True)
+    turn = np.random.default_rng(1).permutation(len(X))
+    found = evaluate((X[turn], group[turn], weights, biases))[0]
+    np.testing.assert_array_equal(found, evaluate((X, group, weights, biases))[0][turn])
+
+
+def test_weights_that_are_nan_are_not_hidden():
+    case = make_case(2)
+    case[2][0][:] = np.nan
+    assert np.isnan(evaluate(case)[0]).all()
+
+
+@pytest.mark.parametrize("mode", ["FAST_COMPILE", "NUMBA"])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"weights": 1}, r"weights\[1\] has .*shape"),
+        ({"biases": 2}, r"biases\[2\] has .*shape"),
+        ({"group": 2}, "a row has a group that has no weights; wanted: 0 to the number of groups - 1"),
+    ],
+)
+def test_what_does_not_fit_is_refused_at_run_time(mode, change, message):
+    X, group, weights, biases = make_case(3, has_bias=True)
+    for what, k in change.items():
+        if what == "group":
+            group = group + k
+        else:
+            {"weights": weights, "biases": biases}[what][k] = np.ones((2, 9, 9) if what == "weights" else (2, 9))
+    with pytest.raises(ValueError, match=message):
+        build(3, True, mode=mode)(X, np.ones((20, 1)), group, *weights, *biases)
+
+
+def test_what_cannot_fit_is_refused_at_once():
+    X, group, weights, biases = make_case(3, has_bias=True)
+    with pytest.raises(ValueError, match="1 biases for 3 layers; wanted: one for each layer, or none"):
+        network_output(X, weights, biases=biases[:1], group=group)
+    with pytest.raises(TypeError, match="X has 3 axes; wanted: 2"):
+        network_output(X[None], weights, group=group)
+    with pytest.raises(TypeError, match=r"weights\[2\] has 2 axes; wanted: 3"):
+        network_output(X, [*weights[:2], weights[2][..., 0]], group=group)
+    with pytest.raises(ValueError, match="activation='gelu'; wanted: one of tanh, relu"):
+        network_output(X, weights, group=group, activation="gelu")
+
+
+def test_no_second_derivatives():
+    X, group, weights, _ = make_case(3)
+    w = pt.tensor3("w")
+    total = network_output(X, [*weights[:2], w], group=group).sum()
+    with pytest.raises(NotImplementedError, match="second derivatives of a fused network"):
+        pt.grad(pt.grad(total, w).sum(), w)
+
+
+@pytest.mark.parametrize("module", [fused_output, layers, simd])
+def test_another_source_is_compiled_again(module, monkeypatch, tmp_path):
+    def find_keys():
+        op = fused_output.NetworkOutput(1), fused_output.NetworkGradient(1)
+        return fused_output._dispatch_output(op[0], None)[1], fused_output._dispatch_gradient(op[1], None)[1]
+
+    before = find_keys()
+    (tmp_path / "edited.py").write_text("# edited")
+    monkeypatch.setattr(module, "__file__", str(tmp_path / "edited.py"))
+    assert all(a != b for a, b in zip(find_keys(), before, strict=True))
