@@ -403,6 +403,19 @@ def test_deterministic_variables_of_a_fixed_shape_are_kept(line):
     np.testing.assert_array_equal(posterior["twice"], np.stack([posterior["slope"], 2 * posterior["slope"]], axis=-1))
 
 
+def test_deterministic_variables_with_dims_of_their_own_are_kept(monkeypatch):
+    """A slice of a variable with dims has a length that PyTensor does not know, and the model's coords do."""
+    monkeypatch.setattr(nutpie, "compile_pymc_model", lambda model, *, var_names, **_: var_names)
+    with pm.Model(coords={"feature": range(6), "late": range(2), "point": range(10)}) as model:
+        x = pm.Data("x", np.ones(10), dims="point")
+        slope = pm.Normal("slope", dims="feature")
+        pm.Deterministic("tail", slope[4:], dims="late")
+        pm.Deterministic("nameless", slope[4:])
+        pm.Deterministic("line", slope[0] * x, dims="point")
+        pm.Normal("y", slope.sum(), observed=OBSERVED)
+    assert inference.compile_nuts(model) == ["slope", "tail"]
+
+
 def make_informed():
     prior = {"mean": np.zeros(9), "cholesky": np.eye(9)}
     return models.informed_bnn(MOONS.X_train[0], MOONS.y_train[0], n_hidden=(3,), **prior)

@@ -269,6 +269,17 @@ def make_trees(n_groups=3):
     ]  # fmt: skip
 
 
+def test_categories_of_other_shapes_are_named():
+    trees = make_trees()
+    posterior = trees[1]["posterior"].to_dataset()
+    trees[1] = xr.DataTree.from_dict({"posterior": posterior.isel(draw=slice(2))})
+    with pytest.raises(ValueError, match=r"trees\[1\] has w1 of shape \(1, 2, 2, 3\); wanted: \(1, 4, 2, 3\), as"):
+        predict.join_groups(trees)
+    trees[1] = xr.DataTree.from_dict({"posterior": posterior.drop_vars("w2")})
+    with pytest.raises(ValueError, match=r"trees\[1\] has w2 of shape no; wanted"):
+        predict.join_groups(trees)
+
+
 def test_categories_are_joined_in_their_order():
     trees = make_trees()
     for g, tree in enumerate(trees):

@@ -150,7 +150,8 @@ def compile_nuts(model):
 
     Parameters
     ----------
-    model : pm.Model, such as `fuse` returns. Its deterministic variables are kept unless their shapes follow the data
+    model : pm.Model, such as `fuse` returns. Its deterministic variables are kept unless their shapes follow the data:
+        those of known shape are, and those whose dims are all coords that no data have
 
     Returns
     -------
@@ -165,7 +166,12 @@ def compile_nuts(model):
 
     if not isinstance(model, pm.Model):
         raise TypeError(f"model is a {type(model).__name__}; wanted: a pm.Model")
-    fixed = [variable for variable in model.deterministics if None not in variable.type.shape]
+    dims = model.named_vars_to_dims
+    moving = {dim for data in model.data_vars for dim in dims.get(data.name, ())}
+    fixed = [
+        variable for variable in model.deterministics
+        if None not in variable.type.shape or set(dims.get(variable.name) or [None]) <= model.coords.keys() - moving
+    ]  # fmt: skip
     names = [variable.name for variable in (*model.free_RVs, *fixed)]
     return nutpie.compile_pymc_model(model, var_names=names, freeze_model=False)
 

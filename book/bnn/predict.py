@@ -206,12 +206,18 @@ def join_groups(trees):
     Raises
     ------
     ValueError
-        For an empty list, and posteriors without ``w1``.
+        For an empty list, posteriors without ``w1``, and one whose weights have another shape than the first one's.
     """
     if not len(trees):
         raise ValueError("trees is empty; wanted: results of inference.sample_groups")
     first = trees[0]["posterior"]
-    names = [*_list_layers(first), *(name for name in first if name.startswith("b"))]
+    names = _list_layers(first)
     if not names:
         raise ValueError("the posteriors hold no w1; wanted: results of inference.sample_groups")
+    names = [*names, *(name for layer in names if (name := f"b{layer[1:]}") in first)]
+    for k, tree in enumerate(trees):
+        for name in names:
+            shape = tree["posterior"][name].shape if name in tree["posterior"] else "no"
+            if shape != first[name].shape:
+                raise ValueError(f"trees[{k}] has {name} of shape {shape}; wanted: {first[name].shape}, as trees[0]")
     return {name: np.stack([tree["posterior"][name].values for tree in trees], axis=2) for name in names}
