@@ -37,9 +37,8 @@ def read(name):
 
 
 # tables that `make studies` has still to check or to run, and why it has not; an entry that is no longer true fails
-NO_COMMIT = "it names no commit: to be run again in full (issue 15)"
 OLD_LOCK = "it was made under an older lock: its rows are still to be checked (issue 15)"
-UNCHECKED = dict.fromkeys(("minibatch_backends", "minibatch_cost", "prediction_cost", "run_cost"), NO_COMMIT) | {
+UNCHECKED = {
     "new_categories": "one of two rows drawn has another verdict here, R-hat being near its limit: to be run in full",
     "replication": "one of four rows drawn has other diagnostics and Monte Carlo errors here: to be run in full",
     "sd_prior": OLD_LOCK,
@@ -77,9 +76,7 @@ def test_a_table_that_was_edited_by_hand_is_noticed(name):
     assert table["digest"] == digest_rows(table["rows"]), f"`make studies STUDY={name}` writes the table anew"
 
 
-@pytest.mark.parametrize("name", [
-    pytest.param(name, marks=pytest.mark.xfail(UNCHECKED.get(name) == NO_COMMIT, reason=NO_COMMIT)) for name in PATHS
-])  # fmt: skip
+@every_table
 def test_the_commits_that_a_table_names_are_in_the_history(name):
     table = read(name)
     named = {table["commit"], *(row.get("commit", table["commit"]) for row in table["rows"])}
