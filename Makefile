@@ -56,7 +56,7 @@ hub-check: $(INSTALLED)  ## hold a class here for real: JupyterHub, two students
 assignments: $(INSTALLED)  ## the students' notebooks from their sources (COURSE=/srv/hbnn: a course folder for nbgrader instead)
 	$(BIN)/python book/_tools/assignments.py $(if $(COURSE),--course $(COURSE)) $(if $(DATA_SET),--data-set $(DATA_SET))
 
-TEST := $(BIN)/pytest --nbval -n 2 --dist loadfile
+TEST := $(BIN)/pytest --nbval -n 2 --dist loadfile --durations=25 --durations-min=5
 
 test: $(INSTALLED)  ## unit tests, changed and drawn chapters re-run and compared, the rendered site
 	$(TEST) -m "not slow" --chapters=chosen tests book

@@ -396,7 +396,9 @@ OUTCOMES = {  # what is typed, how many networks are found
 }
 
 
-@pytest.mark.parametrize("name", OUTCOMES)
+@pytest.mark.parametrize(
+    "name", lots.draw(OUTCOMES, 7, always=["normal", "normal, rows", "classes of groups", "normal, noise is an output"])
+)
 def test_a_network_under_another_outcome_is_fused_and_the_outcome_stays(name):
     build, n_networks = OUTCOMES[name]
     model = make(build)
