@@ -344,6 +344,11 @@ def read_outs():
     pm.Normal("y", (tanh(X1 @ normal("w1", F, H)) @ normal("w2", H, G)).T, 1, observed=XG[..., 0])
 
 
+def outputs_first():
+    """The same, typed with units in rows and points in columns."""
+    pm.Normal("y", normal("w2", H, G).T @ tanh(X1 @ normal("w1", F, H)).T, 1, observed=XG[..., 0])
+
+
 def with_biases():
     w1, w2, w3, b1, b2, b3 = biased(G)
     h = tanh(tanh(XG @ w1 + b1[:, None]) @ w2 + b2[:, None])
@@ -382,6 +387,7 @@ OUTCOMES = {  # what is typed, how many networks are found
     "normal, points of all groups": (shared_points, 1),
     "normal, a line beside it": (with_line, 1),
     "normal, read-outs alone": (read_outs, 1),
+    "normal, outputs first": (outputs_first, 1),
     "normal, below softplus": (half_known, 1),
     "student, masked": (lambda: pm.StudentT("y", nu=4, mu=each_net()[mask], sigma=1, observed=XG[..., 0][mask]), 1),
     "binomial": (lambda: pm.Binomial("y", 3, sigmoid(network()), observed=Y1), 1),
@@ -397,7 +403,12 @@ OUTCOMES = {  # what is typed, how many networks are found
 
 
 @pytest.mark.parametrize(
-    "name", lots.draw(OUTCOMES, 7, always=["normal", "normal, rows", "classes of groups", "normal, noise is an output"])
+    "name",
+    lots.draw(
+        OUTCOMES,
+        7,
+        always=["normal", "normal, rows", "classes of groups", "normal, noise is an output", "normal, outputs first"],
+    ),
 )
 def test_a_network_under_another_outcome_is_fused_and_the_outcome_stays(name):
     build, n_networks = OUTCOMES[name]
