@@ -29,7 +29,12 @@ SECTIONS = {
     "fit_advi": "api.html#bnn.inference.fit_advi",
 }
 DIALOG, FIELD = "#pst-search-dialog", "#pst-search-dialog input"
-DONE = """box => box.querySelector(".search-found > li") || /^(Nothing|The index)/.test(box.innerText)"""
+DONE = """box => {
+    const said = box.querySelector("[role=status]").innerText;
+    const query = box.parentElement.querySelector("input").value.trim();
+    return said.startsWith("The index") || said.startsWith("Nothing") && said.includes(`“${query}”`)
+        || said.startsWith(`“${query}”`) && box.querySelector(".search-found > li");
+}"""
 FOUND = """box => [...box.querySelectorAll(".search-found > li")].map(page => ({
     links: [...page.querySelectorAll("a")].map(a => a.href),
     marked: [...page.querySelectorAll("mark")].map(mark => mark.innerText),
@@ -38,7 +43,7 @@ FOUND = """box => [...box.querySelectorAll(".search-found > li")].map(page => ({
 
 
 def wait_for_answer(page, box=f"{DIALOG} .search-box"):
-    """The box below a field of the search, once it shows what was found."""
+    """The box below a field of the search, once it shows what was found for all that stands in the field."""
     element = page.locator(box).first.element_handle()
     page.wait_for_function(DONE, arg=element, timeout=10_000)
     return element
@@ -105,7 +110,7 @@ def test_how_much_was_found_is_announced(dialog):
     page.keyboard.type("shrinkage")
     wait_for_answer(page)
     status, results = page.locator(f"{DIALOG} [role=status]"), page.locator(f"{DIALOG} .search-found > li")
-    assert status.inner_text() == f"Found on {results.count()} pages."
+    assert status.inner_text() == f"“shrinkage” is found on {results.count()} pages."
 
 
 # --- by keyboard alone

@@ -132,7 +132,7 @@
         return clear(`Nothing found for “${query}”. Try fewer words, or the beginning of one, or look into the `,
           link("glossary", "book/glossary.html"), " or the ", link("index", "genindex.html"), ".");
       }
-      clear(answer.results.length === 1 ? "Found on 1 page." : `Found on ${answer.results.length} pages.`);
+      clear(`“${query}” is found on ${answer.results.length === 1 ? "1 page" : `${answer.results.length} pages`}.`);
       further = answer.results;
       return showPages();
     }
