@@ -444,6 +444,10 @@ def test_likelihood_and_predictions_of_another_outcome_need_no_other_model():
         for m in (fast, model)
     )
     np.testing.assert_allclose(found, expected, rtol=1e-9)
+    options = {"random_seed": 2, "progressbar": False, "compile_kwargs": {"mode": "FAST_COMPILE"}}
+    found, expected = (pm.sample_posterior_predictive(idata, model=m, **options) for m in (fast, model))
+    found, expected = (tree["posterior_predictive"]["y"].values for tree in (found, expected))
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
 # --- what is refused

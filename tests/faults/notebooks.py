@@ -347,7 +347,11 @@ TAMPERINGS = [
     Tampering("yardsticks", change_text(r"~2 \(at least 1 of 5", "~9 (at least 1 of 5"), "a diagnostic says 9 of 5"),
     Tampering("unpooled", change_text(r"~1\.0\d+ \(below", "~2.500 (below"), "an R-hat of 2.5 is below its limit"),
     Tampering("yardsticks", change_text(r": yes\)", ": no)"), "the verdict of a diagnostic is turned"),
-    Tampering("advi_checked", change_text(r"3\.5 times", "5.3 times"), "a measured number has its digits exchanged"),
+    Tampering(
+        "advi_checked",
+        change_text(r"(\d)\.(\d) times the cost", r"\2.\g<1>7 times the cost"),
+        "a measured number has its digits exchanged",
+    ),
     Tampering("yardsticks", change_text("train ", "tra\u200bin "), "a character without width slips into printed text"),
     Tampering("yardsticks", change_html("<caption>", "<caption>\u200b"), "a character without width is in a caption"),
     Tampering("yardsticks", change_html("</table>", "</table><script>alert(1)</script>"), "a script is in a table"),
