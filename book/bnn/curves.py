@@ -68,7 +68,7 @@ SOURCES = {
     "dialysers": Source(
         "dialyser", "dmhg", "ml_per_h", "blood_flow_ml_per_min",
         {"dialyser": "number of the dialyser, 1 to 20", "dmhg": "pressure across the membrane, dmHg",
-         "ml_per_h": "ultrafiltration rate, mL/h", "blood_flow_ml_per_min": "flow of the blood, mL/min (R says dL/min)"},
+         "ml_per_h": "ultrafiltration rate, mL/h", "blood_flow_ml_per_min": "flow of the blood, mL/min (R says dL/min)"},  # noqa: E501
         "Vonesh and Carter (1992), Biometrics 48; R: nlme::Dialyzer",
         "vonesh1992",
         "a78342a5fc9f9726a26c0d3ec454531e30e18d1163a57775cac8c606c461c9a9",

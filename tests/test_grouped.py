@@ -1,0 +1,770 @@
+"""From a table with any outcome to predictions: what is read, what is refused, new groups, rivals and advice."""
+
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import strangers
+from bnn import diagnose, grouped, outcome, rivals, score
+from scipy.special import expit, logsumexp
+from scipy.stats import multivariate_normal, norm
+
+COLUMNS = {"group": "town", "features": ["age", "income"]}
+SHORT = {"chains": 2, "draws": 40, "tune": 60}
+FAST = ("line", "quadratic")
+
+
+def make_frame(n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame({
+        "town": np.resize(["Ulm", "Bonn", "Aachen", "Kiel"], n),
+        "age": rng.integers(18, 90, n),
+        "income": rng.normal(30, 5, n).round(2),
+        "moved": np.resize([0, 1, 0], n),
+        "rent": rng.normal(800, 100, n).round(2),
+        "by": np.resize(["bus", "car", "foot"], n),
+    })  # fmt: skip
+
+
+@pytest.fixture
+def frame():
+    return make_frame()
+
+
+def read(frame, name, **changes):
+    return outcome.read_outcome(frame, **(COLUMNS | {"outcome": name} | changes))
+
+
+def refuses(frame, name, message, **changes):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        read(frame, name, **changes)
+
+
+def make_fit(kind="binary", n_groups=4, n_draws=400, hidden=3, vary=None, seed=0, spread=0.5):
+    """A fit as if sampled, of groups "g0", "g1", … and two features."""
+    rng = np.random.default_rng(seed)
+    output, draws = ((3,) if kind == "classes" else ()), {}
+    shared = (vary or ("readout" if kind == "real" else "all")) == "readout"
+    shapes = {"w1": (2, hidden), "b1": (hidden,), "w2": (hidden, *output), "b2": output}
+    for name, shape in shapes.items():
+        mu = rng.normal(size=shape) + 0.1 * rng.normal(size=(n_draws, *shape))
+        if shared and name in ("w1", "b1"):
+            draws[name] = mu
+            continue
+        sd = spread * abs(1 + 0.1 * rng.normal(size=n_draws))
+        z = rng.normal(size=(n_draws, n_groups, *shape))
+        draws |= {f"{name}_mu": mu, f"{name}_sd": sd}
+        draws[name] = mu[:, None] + sd.reshape(-1, *[1] * (z.ndim - 1)) * z
+    if kind == "real":
+        draws["noise"] = 0.4 + 0.02 * rng.random(n_draws)
+    classes = {"real": (), "binary": ("0", "1"), "classes": ("a", "b", "c")}[kind]
+    level, width = (10.0, 2.0) if kind == "real" else (0.0, 1.0)
+    groups = tuple(f"g{k}" for k in range(n_groups))
+    columns = {"group": "g", "label": "y"}
+    return grouped.Fit(
+        draws,
+        groups,
+        ("a", "b"),
+        classes,
+        kind,
+        columns,
+        np.array([1.0, 2.0]),
+        np.array([2.0, 0.5]),
+        level,
+        width,
+        None,
+    )
+
+
+def make_rows(fit, n=8, group="new", labels=True, seed=1):
+    """Rows of one group, or of all groups of the fit in turn (group=None)."""
+    rng = np.random.default_rng(seed)
+    groups = fit.groups if group is None else (group,)
+    values = fit.center + fit.width * rng.normal(size=(n, 2))
+    drawn = {"real": rng.normal(10, 2, n), "binary": rng.integers(0, 2, n).astype("int32")}
+    y = drawn.get(fit.kind, rng.integers(0, 3, n).astype("int32")) if labels else None
+    place = np.resize(np.arange(len(groups)), n)
+    kind = {"kind": fit.kind, "classes": fit.classes} if labels else {}
+    return outcome.Rows(values, y, place, groups, ("a", "b"), {"row": np.arange(n)}, fit.columns, **kind)
+
+
+# --- reading: the kind of an outcome -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "classes"),
+    [
+        ([0, 1], "binary", ("0", "1")),
+        ([True, False], "binary", ("0", "1")),
+        (["yes", "no"], "binary", ("no", "yes")),
+        (["bus", "car", "foot"], "classes", ("bus", "car", "foot")),
+        ([1.5, 2.25, 3.0], "real", ()),
+        (list(range(30)), "real", ()),
+    ],
+)
+def test_the_kind_is_found_from_the_column(frame, values, kind, classes):
+    rows = read(frame.assign(y=np.resize(np.array(values, dtype=object), 60)), "y")
+    assert (rows.kind, rows.classes) == (kind, classes)
+    assert f"kind={kind!r}" in str(rows)
+
+
+def test_what_was_found_is_said_with_counts(frame):
+    assert "'by' has 3 classes, 'bus' (20 rows), 'car' (20 rows) and 'foot' (20 rows)" in str(read(frame, "by"))
+    assert "60 rows in 4 groups of 'town' (15 to 15 rows each), 2 features." in str(read(frame, "by"))
+    assert "probabilities are of '1'" in str(read(frame, "moved"))
+
+
+def test_a_named_kind_and_named_classes_are_taken(frame):
+    frame["stars"] = np.resize([1, 2, 3], 60)
+    assert read(frame, "stars", kind="real").labels.tolist()[:3] == [1, 2, 3]
+    assert read(frame, "stars", kind="classes").classes == ("1", "2", "3")
+    rows = read(frame, "by", classes=["foot", "car", "bus"])
+    assert (rows.kind, rows.classes, rows.labels.tolist()[:3]) == ("classes", ("foot", "car", "bus"), [2, 1, 0])
+    assert read(frame.assign(y=np.resize(["yes", "no"], 60)), "y", classes=["yes", "no"]).labels[0] == 0
+
+
+def test_a_file_and_its_frame_hold_the_same_outcome(frame, tmp_path):
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    for name in ("moved", "rent", "by"):
+        a, b = read(frame, name), read(tmp_path / "a.csv", name)
+        np.testing.assert_array_equal(a.labels, b.labels)
+        assert (a.kind, a.classes) == (b.kind, b.classes)
+
+
+def test_some_rows_keep_kind_and_classes(frame):
+    some = read(frame, "by").take([4, 0])
+    assert (some.labels.tolist(), some.kind, some.classes) == ([1, 0], "classes", ("bus", "car", "foot"))
+
+
+def test_rows_to_predict_have_no_outcome(frame):
+    rows = read(frame.drop(columns="moved"), None)
+    assert (rows.labels, rows.kind) == (None, None)
+    assert "no outcome" in str(rows)
+
+
+def test_a_few_rows_of_a_new_group_need_not_hold_every_class(frame):
+    some = frame.assign(moved=0).iloc[:2]
+    assert read(some, "moved", kind="binary", classes=("0", "1")).labels.tolist() == [0, 0]
+    assert read(some.iloc[:1], "rent", kind="real", classes=()).kind == "real"
+
+
+# --- reading: what is refused --------------------------------------------------------------------------------
+
+
+def test_a_few_whole_numbers_are_refused_until_their_kind_is_named(frame):
+    message = "holds '1' (20 rows), '2' (20 rows) and '3' (20 rows); wanted: kind='classes' if these are names"
+    refuses(frame.assign(y=np.resize([1, 2, 3], 60)), "y", f"the table: outcome 'y' {message}")
+    refuses(frame.assign(y=np.resize([1, 2], 60)), "y", "wanted: kind='binary' if these are names, kind='real' if")
+
+
+def test_a_missing_outcome_is_located(frame):
+    frame["rent"] = frame["rent"].where(~frame.index.isin([3, 5]))
+    refuses(frame, "rent", "outcome 'rent' is missing in 2 rows of 60 (rows 3 and 5); wanted: a value in each row")
+
+
+def test_text_among_numbers_is_located_and_not_taken_for_a_class(frame):
+    frame["rent"] = frame["rent"].astype(object)
+    frame.loc[7, "rent"] = "high"
+    refuses(frame, "rent", "outcome 'rent' holds text, 'high', in 1 row of 60 (row 7); wanted: numbers")
+    frame.loc[7, "rent"] = "1.200,5"
+    refuses(frame, "rent", "wanted: '.' as the decimal point; or pass decimal=','")
+
+
+def test_an_outcome_that_does_not_vary_is_refused(frame):
+    refuses(frame.assign(moved=1), "moved", "outcome 'moved' is '1' in all rows that have one; wanted: an outcome that")
+
+
+def test_too_many_words_are_refused(frame):
+    words = frame.assign(y=[f"name {k}" for k in range(60)])
+    refuses(words, "y", "holds 60 different values, 'name 0', 'name 1', 'name 10' and 57 more; wanted: at most 20")
+
+
+def test_three_values_are_not_binary_and_alien_classes_are_located(frame):
+    refuses(frame, "by", "wanted: two classes, or kind='classes'", kind="binary")
+    refuses(frame, "by", "other classes in 20 rows of 60 (rows 2, 5, 8 and 17 more); wanted: one of 'bus' and 'car'",
+            classes=["bus", "car"])  # fmt: skip
+
+
+def test_an_infinite_outcome_is_refused(frame):
+    frame.loc[4, "rent"] = np.inf
+    refuses(frame, "rent", "outcome 'rent' is infinite or beyond 1e150 in 1 row of 60 (row 4)")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"kind": "yesno"}, "kind='yesno'; wanted: 'binary', 'real', 'classes', or None"),
+        ({"classes": "bus"}, "classes='bus' with kind=None; wanted: a list of different values"),
+        ({"classes": ["bus", "bus"]}, "wanted: a list of different values"),
+        ({"classes": ["bus", "car"], "kind": "real"}, "none for kind='real'"),
+        ({"classes": ["a", "b", "c"], "kind": "binary"}, "two for kind='binary'"),
+        ({"outcome": "bye"}, "no column 'bye'; there are"),
+        ({"outcome": "town"}, "column 'town' is there or asked for twice"),
+        ({"features": "age"}, "wanted: lists of column names"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_refused(frame, changes, message):
+    refuses(frame, "by", message, **changes)
+
+
+def test_everything_that_is_wrong_is_said_at_once_with_lines_of_the_file(frame, tmp_path):
+    frame["income"] = frame["income"].where(frame.index != 2)
+    frame["rent"] = frame["rent"].where(frame.index != 4)
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    with pytest.raises(ValueError, match=r"a\.csv: 2 things are wrong") as caught:
+        read(tmp_path / "a.csv", "rent")
+    lines = str(caught.value).splitlines()
+    assert lines[1].startswith("- feature 'income' is missing in 1 row of 60 (line 4)")
+    assert lines[2].startswith("- outcome 'rent' is missing in 1 row of 60 (line 6)")
+
+
+# --- the model -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "varies"), [("moved", True), ("by", False), ("rent", False)])
+def test_hidden_weights_differ_between_groups_for_two_classes_only(frame, name, varies):
+    model = grouped.build(read(frame, name), n_units=2)
+    assert ("w1_z" in model.named_vars) == varies
+    assert "w2_z" in model.named_vars
+    assert model.named_vars_to_dims["w2_z"][:2] == ("group", "hidden")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda f: f.assign(town="Ulm"),
+            "'moved' and 1 values of 'town'; wanted: rows of read_outcome with an outcome",
+        ),
+        (lambda f: f.assign(age=40), "the same in all rows: 'age'; wanted: features that vary"),
+        (lambda f: f.assign(moved=(f.index < 3).astype(int)), "too few rows of 'moved' '1' (3 rows); wanted: at least"),
+    ],
+)
+def test_rows_that_no_network_can_learn_from_are_refused(frame, change, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        grouped.build(read(change(frame), "moved"))
+    with pytest.raises(ValueError, match="wanted: 'all' or 'readout'"):
+        grouped.build(read(frame, "moved"), vary="none")
+
+
+# --- predictions ---------------------------------------------------------------------------------------------
+
+
+def test_a_known_group_is_predicted_by_its_own_network():
+    fit = make_fit()
+    rows = make_rows(fit, group=None)
+    found = grouped.predict(fit, rows)
+    X = (rows.values - fit.center) / fit.width
+    i, g, d = 5, rows.group[5], 17
+    h = np.tanh(X[i] @ fit.draws["w1"][d, g] + fit.draws["b1"][d, g])
+    assert found.draws[d, i] == pytest.approx(expit(h @ fit.draws["w2"][d, g] + fit.draws["b2"][d, g]))
+
+
+@pytest.mark.parametrize("kind", ["binary", "real", "classes"])
+def test_a_new_group_is_as_wide_as_groups_differ(kind):
+    fit = make_fit(kind, n_groups=300, n_draws=300)
+    new, old = make_rows(fit, n=1), make_rows(fit, n=300, group=None)
+    old = outcome.Rows(**(vars(old) | {"values": np.repeat(new.values, 300, axis=0)}))
+    a, b = grouped.predict_new_group(fit, new, seed=1).draws, grouped.predict(fit, old).draws
+    a, b = (x.reshape(-1, *x.shape[2:]) for x in (a, b))
+    np.testing.assert_allclose(a.mean(axis=0), b.mean(axis=0), atol=5 * b.std() / np.sqrt(300))
+    np.testing.assert_allclose(a.std(axis=0), b.std(axis=0), rtol=0.25)
+
+
+def test_an_unknown_group_is_refused_without_a_seed():
+    fit = make_fit()
+    with pytest.raises(ValueError, match=r"group 'g0_' was not seen; .* Did you mean 'g0'\?; or a seed"):
+        grouped.predict(fit, make_rows(fit, group="g0_"))
+    assert grouped.predict(fit, make_rows(fit, group="g9"), seed=1).draws.shape == (400, 8)
+
+
+def test_closed_form_agrees_with_brute_force():
+    """A number, hidden layer shared: exact conditioning against importance sampling with many offsets."""
+    fit = make_fit("real", n_draws=200)
+    known, rows = make_rows(fit, n=3), make_rows(fit, n=4, labels=False, seed=2)
+    exact = grouped.predict_new_group(fit, rows, known, seed=1)
+    rng = np.random.default_rng(2)
+    weights = grouped._draw_weights(fit, 200, 3000, rng)
+    X, X_known = ((part.values - fit.center) / fit.width for part in (rows, known))
+    noise = np.repeat(fit.draws["noise"], 3000)[:, None]
+    y = (known.labels - fit.level) / fit.spread
+    logw = norm.logpdf(y, grouped._run(weights, X_known), noise).sum(axis=1)
+    share = np.exp(logw - logsumexp(logw))
+    assert 1 / np.sum(share**2) > 500
+    out = fit.level + fit.spread * grouped._run(weights, X)
+    mean = share @ out
+    sd = np.sqrt(share @ (out - mean) ** 2)
+    np.testing.assert_allclose(exact.draws.mean(axis=0), mean, atol=4 * sd.max() / np.sqrt(200) + 0.05)
+    np.testing.assert_allclose(exact.draws.std(axis=0), sd, rtol=0.25)
+
+
+def test_a_draw_is_weighted_by_the_density_of_the_rows_and_conditioned_on_them():
+    """Equal draws: the read-out's mean and covariance given the rows, in textbook form, and the rows' marginal."""
+    fit = make_fit("real", n_draws=1)
+    many = {name: np.repeat(values, 20_000, axis=0) for name, values in fit.draws.items()}
+    fit = grouped.Fit(**(vars(fit) | {"draws": many}))
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(5, 2)), rng.normal(size=5)
+    weights, loglik = grouped._condition(fit, X, y, rng)
+    one = {name: values[0] for name, values in many.items()}
+    h = np.column_stack([np.tanh(X @ one["w1"] + one["b1"]), np.ones(5)])
+    mu, prior = np.append(one["w2_mu"], one["b2_mu"]), np.diag([*[one["w2_sd"]] * 3, one["b2_sd"]]) ** 2
+    marginal = h @ prior @ h.T + one["noise"] ** 2 * np.eye(5)
+    np.testing.assert_allclose(loglik, multivariate_normal.logpdf(y, h @ mu, marginal), rtol=1e-9)
+    pull = prior @ h.T @ np.linalg.inv(marginal)
+    beta = np.column_stack([weights["w2"], weights["b2"]])
+    np.testing.assert_allclose(beta.mean(axis=0), mu + pull @ (y - h @ mu), atol=5 * 0.5 / np.sqrt(20_000))
+    np.testing.assert_allclose(np.cov(beta.T), prior - pull @ h @ prior, atol=5 * 0.4 / np.sqrt(20_000))
+
+
+@pytest.mark.parametrize("kind", ["binary", "classes"])
+def test_labelled_rows_pull_a_new_group_towards_them(kind):
+    fit = make_fit(kind, spread=1.0)
+    rows = make_rows(fit, n=6)
+    rows = outcome.Rows(**(vars(rows) | {"labels": np.ones(6, dtype="int32")}))
+    before, after = (grouped.predict_new_group(fit, rows, known, seed=1) for known in (None, rows))
+    picked = (lambda p: p.draws[..., 1]) if kind == "classes" else (lambda p: p.draws)
+    assert picked(after).mean() > picked(before).mean() + 0.05
+    assert 50 <= after.effective <= 400  # draws; the 8,000 offsets are no more than these
+    assert before.draws.shape == after.draws.shape
+
+
+def test_more_than_the_draws_can_bear_is_refused():
+    fit = make_fit("binary", n_draws=60, spread=2.0)
+    rows = make_rows(fit, n=300)
+    with pytest.raises(
+        ValueError, match=r"the 300 labelled rows of 'new' leave .* effective draws; wanted: at least 50"
+    ):
+        grouped.predict_new_group(fit, rows, rows, seed=1, n_offsets=2)
+
+
+def test_rows_of_a_known_group_or_of_two_or_of_another_outcome_are_refused():
+    fit = make_fit()
+    with pytest.raises(ValueError, match="the rows are of group 'g1'; wanted: rows of one group, which is not in"):
+        grouped.predict_new_group(fit, make_rows(fit, group="g1"), seed=1)
+    with pytest.raises(ValueError, match="'n1' and 'n2'"):
+        grouped.predict_new_group(fit, make_rows(fit, group="n1"), make_rows(fit, group="n2"), seed=1)
+    with pytest.raises(ValueError, match="known has an outcome of kind 'real'"):
+        grouped.predict_new_group(fit, make_rows(fit), make_rows(make_fit("real")), seed=1)
+    turned = outcome.Rows(**(vars(make_rows(fit)) | {"features": ("b", "a")}))
+    with pytest.raises(ValueError, match="the table has the features"):
+        grouped.predict(fit, turned, seed=1)
+    with pytest.raises(ValueError, match="seed=None; wanted: an integer"):
+        grouped.predict_new_group(fit, make_rows(fit), seed=None)
+
+
+def test_predictions_of_one_seed_are_equal():
+    fit = make_fit("classes")
+    a, b, c = (grouped.predict_new_group(fit, make_rows(fit), seed=s).draws for s in (1, 1, 2))
+    np.testing.assert_array_equal(a, b)
+    assert not np.array_equal(a, c)
+
+
+@pytest.mark.parametrize("kind", ["binary", "real", "classes"])
+def test_scores_are_those_of_the_mean_density(kind):
+    fit = make_fit(kind)
+    rows = make_rows(fit, group=None, n=40)
+    found, mean = grouped.predict(fit, rows), grouped.predict(fit, rows).draws.mean(axis=0)
+    lpd = outcome.score_rows(found, rows).mean()
+    if kind == "real":
+        density = norm.pdf(rows.labels, found.draws, found.noise).mean(axis=0)
+        assert lpd == pytest.approx(np.log(density).mean())
+    else:
+        expected = score.score(mean, rows.labels)["lpd"] if kind == "binary" else score.score_classes(mean, rows.labels)
+        assert lpd == pytest.approx(expected if kind == "binary" else expected["lpd"][0])
+
+
+# --- the file ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        ("binary", ["probability", "low", "high", "noise", "ignorance"]),
+        ("classes", ["p_a", "p_b", "p_c", "class", "probability", "low", "high", "noise", "ignorance"]),
+        ("real", ["mean", "mean_low", "mean_high", "low", "high", "noise", "ignorance"]),
+    ],
+)
+def test_every_kind_has_its_columns_and_can_be_written_twice(tmp_path, kind, names):
+    fit = make_fit(kind)
+    rows = make_rows(fit, group=None, labels=False)
+    for _ in range(2):
+        found = outcome.write(tmp_path / "p.csv", fit, rows, grouped.predict(fit, rows))
+    assert found.columns.tolist() == ["row", "g", *names]
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "p.csv"), found, check_dtype=False)
+    assert [path.name for path in tmp_path.iterdir()] == ["p.csv"]
+    assert ((found["low"] < found["high"]) & (found["ignorance"] > 0)).all()
+
+
+@pytest.mark.parametrize("interval", [0.5, 0.9, 0.99])
+def test_the_interval_of_a_number_holds_its_share_of_the_mixture(interval):
+    fit = make_fit("real")
+    rows = make_rows(fit, group=None)
+    p = grouped.predict(fit, rows)
+    found = outcome.tabulate(fit, rows, p, interval=interval)
+    for name, share in (("low", (1 - interval) / 2), ("high", (1 + interval) / 2)):
+        below = norm.cdf(found[name].to_numpy(), p.draws, p.noise).mean(axis=0)
+        np.testing.assert_allclose(below, share, atol=1e-6)
+
+
+def test_what_a_single_fit_cannot_say_is_left_empty():
+    fit = make_fit("real")
+    rows = make_rows(fit, group=None)
+    p = outcome.Prediction(np.full((1, 8), 10.0), np.full((1, 1), 2.0), 1.0)
+    found = outcome.tabulate(fit, rows, p)
+    assert found[["mean_low", "mean_high", "ignorance"]].isna().all(axis=None)
+    np.testing.assert_allclose(found["high"], 10 + 2 * norm.ppf(0.95), rtol=1e-6)
+    found = outcome.tabulate(make_fit(), rows, outcome.Prediction(np.full((1, 8), 0.5), None, 1.0))
+    assert found[["low", "high", "ignorance"]].isna().all(axis=None)
+    assert (found["noise"] == 1).all()
+
+
+def test_a_file_of_something_else_is_never_written_over(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text("town,age\nUlm,3\n")
+    with pytest.raises(ValueError, match=r"mine\.csv is there already and holds no predictions"):
+        outcome.check_path(path)
+    with pytest.raises(OSError, match="is a folder, or in one that does not exist"):
+        outcome.check_path(tmp_path / "no" / "p.csv")
+    assert path.read_text() == "town,age\nUlm,3\n"
+
+
+def test_a_column_of_the_table_with_the_name_of_a_figure_is_refused():
+    fit = make_fit()
+    rows = make_rows(fit, group=None)
+    rows = outcome.Rows(**(vars(rows) | {"columns": {"group": "low", "label": "y"}}))
+    with pytest.raises(ValueError, match="the table has a column 'low', and so have the predictions"):
+        outcome.tabulate(fit, rows, grouped.predict(fit, rows))
+
+
+# --- rivals and cross-validation -----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def straight():
+    return read_known("none", 0)
+
+
+def read_known(kind, seed, **changes):
+    frame = strangers.make_known(kind, seed, **changes)
+    return outcome.read_outcome(frame, group="g", features=["a", "b"], outcome="y")
+
+
+def test_folds_hold_every_row_once_and_leave_out_whole_groups(straight):
+    folds = rivals.make_folds(straight, seed=0)
+    assert np.bincount(folds["rows"]).tolist() == [60] * 5
+    for g in range(20):
+        assert len(set(folds["groups"][straight.group == g])) == 1
+        assert set(folds["rows"][straight.group == g]) == set(range(5))
+
+
+def test_classes_are_spread_over_the_folds(frame):
+    rows = read(frame.assign(moved=np.resize([0, 0, 0, 0, 1], 60)), "moved")
+    fold = rivals.make_folds(rows, seed=3, n_folds=3)["rows"]
+    assert np.bincount(fold[rows.labels == 1]).tolist() == [4, 4, 4]
+    assert np.bincount(fold).tolist() == [20, 20, 20]
+
+
+@pytest.mark.parametrize("name", ["line", "quadratic", "trees"])
+@pytest.mark.parametrize("outcome_", ["moved", "rent", "by"])
+def test_rivals_predict_every_kind_and_groups_that_they_never_saw(frame, monkeypatch, name, outcome_):
+    monkeypatch.setattr(rivals, "TREES", {"max_iter": (5,)})
+    rows = read(frame, outcome_)
+    train, test = np.flatnonzero(rows.group > 0), np.flatnonzero(rows.group == 0)
+    found = rivals.fit_rival(name, rows, train, test, seed=0, new_groups=True)
+    assert np.isfinite(outcome.score_rows(found, rows.take(test))).all()
+
+
+@pytest.mark.parametrize("most", [250, 5])
+def test_no_rival_learns_from_the_rows_that_it_predicts(straight, monkeypatch, most):
+    """A leak, planted: with the other test rows moved, and all their outcomes, nothing may change."""
+    monkeypatch.setattr(rivals, "TREES", {"max_iter": (5, 10)})
+    monkeypatch.setattr(rivals, "MOST_CATEGORIES", most)
+    train, test = np.arange(0, 300, 2), np.arange(1, 300, 2)
+    labels, values = straight.labels.copy(), straight.values.copy()
+    labels[test] += 100
+    values[test[1:]] += 10
+    changed = outcome.Rows(**(vars(straight) | {"labels": labels, "values": values}))
+    for name in (*FAST, "trees"):
+        a, b = (rivals.fit_rival(name, rows, train, test, seed=0) for rows in (straight, changed))
+        np.testing.assert_array_equal(a.draws[:, 0], b.draws[:, 0])
+        assert a.noise == b.noise
+
+
+def make_table(y, n_groups, n_rows=20, seed=0):
+    """Rows of groups with two features and an outcome, a function of (row,) places of groups."""
+    rng, g = np.random.default_rng(seed), np.repeat(np.arange(n_groups), n_rows)
+    a, b = rng.normal(size=(2, g.size))
+    frame = pd.DataFrame({"g": g, "a": a, "b": b, "y": y(g, rng)})
+    return outcome.read_outcome(frame, group="g", features=["a", "b"], outcome="y")
+
+
+def score_rivals(rows, test, names=FAST, **options):
+    where = np.arange(len(rows.group))
+    train, test = where[~np.isin(where, test)], np.asarray(test)
+    found = [rivals.fit_rival(name, rows, train, test, seed=0, **options) for name in names]
+    return [outcome.score_rows(each, rows.take(test)).mean() for each in found]
+
+
+def test_two_groups_are_enough_to_leave_one_out():
+    rows = make_table(lambda g, rng: rng.normal(size=g.size), n_groups=2)
+    assert min(score_rivals(rows, np.flatnonzero(rows.group == 0), new_groups=True)) > -2
+
+
+def test_a_class_of_one_group_alone_can_be_left_out_with_it():
+    rows = make_table(lambda g, rng: np.where(g == 2, "yes", "no"), n_groups=6)
+    assert score_rivals(rows, np.flatnonzero(rows.group == 2), new_groups=True) == pytest.approx([np.log(1 / 1001)] * 2)
+    assert min(score_rivals(rows, np.flatnonzero(rows.group == 0), new_groups=True)) > np.log(0.5)
+
+
+def test_settings_are_tuned_where_a_class_is_missing_in_an_inner_fold():
+    """With the errors of such folds taken for scores, the strongest penalty would win, whatever the data say."""
+    rows = make_table(lambda g, rng: np.where(g == 3, "c", np.where(rng.random(g.size) < 0.5, "a", "b")), 12)
+    bent = outcome.Rows(**(vars(rows) | {"values": rows.values + 3 * np.eye(3)[rows.labels][:, :2]}))
+    assert score_rivals(bent, np.flatnonzero(rows.group == 0), ("line",), new_groups=True)[0] > np.log(0.8)
+
+
+@pytest.mark.parametrize("constant", [0.1, 0.0])
+def test_a_feature_that_is_constant_in_training_does_not_run_away(constant):
+    rows = make_table(lambda g, rng: rng.normal(size=g.size), n_groups=6)
+    values = np.column_stack([rows.values[:, 0], np.full(120, constant)])
+    values[7, 1] = 1.0
+    odd = outcome.Rows(**(vars(rows) | {"values": values}))
+    assert score_rivals(odd, [7], (*FAST, "trees"))[0] > -5
+    center, width = grouped.measure(np.delete(values, 7, axis=0))
+    assert (center[1], width[1]) == (constant, 1.0)
+
+
+def test_more_groups_than_trees_can_tell_apart_are_told_apart_by_their_means(monkeypatch):
+    monkeypatch.setattr(rivals, "TREES", {"max_iter": (60,)})
+    rows = make_table(lambda g, rng: np.random.default_rng(1).normal(0, 5, 300)[g] + rng.normal(size=g.size), 300, 6)
+    error = rivals.fit_rival("trees", rows, np.arange(1, 1800), np.arange(1), seed=0).noise
+    assert error < 2.5  # levels differ by 5, noise is 1: by number the error would stay near 5
+
+
+def test_a_group_on_both_sides_of_a_fold_is_noticed(straight, monkeypatch):
+    fake = make_fit("real")
+    monkeypatch.setattr(grouped, "fit", lambda *a, **k: fake)
+    rows = make_rows(fake, group=None)
+    with pytest.raises(RuntimeError, match="a group stands on both sides of a fold"):
+        rivals._predict_network(rows, np.arange(8), rows, None, 0, None, True)
+
+
+def test_without_bambi_it_is_said_how_to_get_it(straight, monkeypatch):
+    monkeypatch.setitem(sys.modules, "bambi", None)
+    with pytest.raises(ImportError, match=re.escape("pip install 'bambi==0.21.*'; or leave it out")):
+        rivals.compare(straight, seed=0)
+    with pytest.raises(ValueError, match="rivals='line'; wanted: some of 'line'"):
+        rivals.compare(straight, seed=0, rivals="line")
+    with pytest.raises(ValueError, match="wanted: some of 'line'"):
+        rivals.fit_rival("forest", straight, np.arange(200), np.arange(200, 300), seed=0)
+
+
+def make_comparison(means, sd=0.05, n_groups=20, seed=0):
+    """A comparison with these mean scores on 200 rows; differences have this standard deviation."""
+    rng = np.random.default_rng(seed)
+    n = 200
+    lpd = pd.DataFrame({name: -1 + mean + sd * rng.normal(size=n) for name, mean in means.items()})
+    half = dict.fromkeys(("rows", "groups"), np.full(n, 0.5))
+    both = {"rows": lpd, "groups": lpd}
+    return rivals.Comparison(both, both, np.resize(np.arange(n_groups), n), "binary", half, half)
+
+
+@pytest.mark.parametrize(
+    ("means", "chosen"),
+    [
+        ({"line": 0, "quadratic": 0.1, "trees": 0.1, "network": 0.3}, "network"),
+        ({"line": 0, "quadratic": 0.1, "trees": 0.1, "network": 0.1}, "quadratic"),
+        ({"line": 0, "quadratic": 0.1, "trees": 0.3, "network": 0.2}, "trees"),
+        ({"line": 0, "quadratic": 0, "trees": 0, "network": 0}, "line"),
+        ({"line": 0, "hierarchical line": 0.2, "quadratic": 0.2, "network": 0.1}, "hierarchical line"),
+    ],
+)
+def test_the_network_is_advised_only_where_it_clearly_leads_else_the_simplest_that_keeps_up(means, chosen):
+    found = make_comparison(means)
+    assert rivals.choose(found) == chosen
+    assert rivals.advise(found).startswith(f"Use {rivals.NAMES[chosen]}: on new rows")
+
+
+def test_a_network_whose_chains_disagree_is_not_judged_and_it_is_said_what_to_do():
+    found = make_comparison({"line": 0, "quadratic": 0.1, "network": 0.3})
+    assert rivals.choose(found, converged=False) == "quadratic"
+    said = rivals.advise(found, converged=False)
+    assert said.startswith("The network cannot be judged: its chains do not agree")
+    assert "sampler={'draws': …, 'tune': …} with more of both" in said
+    assert said.endswith("Until then, use squares and products, with a level for each group, of the rivals.")
+
+
+def test_a_lead_within_its_error_is_no_lead():
+    assert rivals.choose(make_comparison({"line": 0, "network": 0.02}, sd=0.2)) == "line"
+
+
+def test_with_few_groups_the_error_is_over_rows_and_it_says_so():
+    found = make_comparison({"line": 0, "network": 0.3}, n_groups=5)
+    assert "standard error over rows (fewer than 8 groups)" in rivals.advise(found)
+    each = (found.lpd["rows"]["network"] - found.lpd["rows"]["line"]).to_numpy()
+    assert found.gain("network", "line")[1] == pytest.approx(each.std(ddof=1) / np.sqrt(200))
+
+
+def test_the_error_over_groups_counts_groups(straight):
+    found = make_comparison({"line": 0, "network": 0.3})
+    by_group = (found.lpd["rows"]["network"] - found.lpd["rows"]["line"]).groupby(found.group).mean()
+    assert found.gain("network", "line")[1] == pytest.approx(by_group.std(ddof=1) / np.sqrt(20))
+
+
+def test_the_time_of_bambi_is_said_by_itself():
+    cost = grouped.Cost(600.0, 1e8, None)
+    said = rivals._say_rest(cost, grouped.SAMPLER, 10, ("line", "hierarchical line"))
+    assert said == (
+        "10 short ones for the comparison about 12 minutes, and the rivals about 4 minutes, of which Bambi, which "
+        "compiles in each fold, about 4 minutes; rivals=('line',) leaves it out"
+    )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.1, "1 second"), (44, "44 seconds"), (60, "1 minute"), (200, "3 minutes"), (7100, "2 hours")],
+)
+def test_times_are_said_in_units_of_their_size(seconds, text):
+    assert grouped.say_time(seconds) == f"about {text}"
+
+
+def test_nothing_is_sampled_before_everything_was_asked(frame, tmp_path, monkeypatch):
+    def fail(*args, **kwargs):
+        raise AssertionError("sampled")
+
+    monkeypatch.setattr(grouped, "estimate", fail)
+    (tmp_path / "mine.csv").write_text("a,b\n")
+    options = COLUMNS | {"outcome": "moved", "seed": 1, "rivals": FAST}
+    with pytest.raises(ValueError, match="holds no predictions"):
+        rivals.answer(frame, **options, out=tmp_path / "mine.csv")
+    with pytest.raises(ValueError, match="the table has a column 'low', and so have the predictions"):
+        rivals.answer(frame.rename(columns={"town": "low"}), **(options | {"group": "low"}))
+    with pytest.raises(ValueError, match=re.escape("predict=frame[frame['moved'].isna()], and the others as the")):
+        rivals.answer(frame.assign(moved=frame["moved"].where(frame.index > 5)), **options)
+    with pytest.raises(ValueError, match="'income' is missing in 1 row"):
+        rivals.answer(frame, **options, predict=frame.assign(income=frame["income"].where(frame.index > 0)))
+
+
+# --- with real chains ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def network():
+    """A network compiled for twenty groups with a real outcome, and its cost."""
+    return grouped.estimate(read_known("shared", 0), sampler=SHORT)
+
+
+@pytest.mark.parametrize("sampler", [{"chains": 1}, {"draw": 100}])
+def test_a_sampler_that_leaves_nothing_to_judge_is_refused_before_compiling(frame, sampler):
+    with pytest.raises(ValueError, match=r"wanted: some of chains, .*; at least 2 chains of 4 draws"):
+        grouped.estimate(read(frame, "rent"), sampler=sampler)
+
+
+def test_options_beside_a_compiled_network_are_refused(network):
+    with pytest.raises(ValueError, match="options n_units and a compiled network; wanted: one of them"):
+        grouped.fit(read_known("shared", 0), seed=0, network=network.network, n_units=3)
+
+
+def test_cost_is_said_in_minutes_and_megabytes(network):
+    assert re.fullmatch(r"about \d+ (second|minute)s? on one core, [\d,]+ MB for draws", str(network))
+    assert 0 < network.seconds < 600
+
+
+def test_a_fit_can_be_made_again_and_learns_from_the_rows_that_it_was_given(network):
+    rows = read_known("shared", 0)
+    index = np.flatnonzero(rows.group != 3)
+    a, b = (grouped.fit(rows, seed=1, network=network.network, index=index, sampler=SHORT) for _ in range(2))
+    np.testing.assert_array_equal(a.draws["w2"], b.draws["w2"])
+    assert "g03" not in a.groups
+    assert a.draws["w2"].shape == (80, 19, 6)
+    np.testing.assert_allclose(a.center, rows.values[index].mean(axis=0))
+    assert isinstance(a.verdict, diagnose.Verdict)
+
+
+def test_a_few_rows_of_its_own_say_nearly_what_a_fit_with_them_says(network):
+    """Weights against a direct fit: four rows of a group, added afterwards or from the start."""
+    rows = read_known("shared", 0)
+    own = np.flatnonzero(rows.group == 3)
+    few, rest, others = own[:4], own[4:], np.flatnonzero(rows.group != 3)
+    longer = {"chains": 2, "draws": 400, "tune": 400}
+    without = grouped.fit(rows, seed=1, network=network.network, index=others, sampler=longer, judged=False)
+    index = np.concatenate([others, few])
+    direct = grouped.fit(rows, seed=2, network=network.network, index=index, sampler=longer, judged=False)
+    a = grouped.predict_new_group(without, rows.take(rest), rows.take(few), seed=1).draws
+    b = grouped.predict(direct, rows.take(rest)).draws
+    none = grouped.predict_new_group(without, rows.take(rest), seed=1).draws
+    sd = b.std(axis=0).mean()
+    assert np.sqrt(np.mean((a.mean(0) - b.mean(0)) ** 2)) < 0.15 * sd  # 0.03 to 0.06 with three seeds
+    assert a.std(axis=0).mean() == pytest.approx(sd, rel=0.1)
+    assert a.std(axis=0).mean() < 0.4 * none.std(axis=0).mean()
+
+
+def test_from_a_table_to_a_file_in_one_call(tmp_path, capsys, monkeypatch, network):
+    monkeypatch.setattr(rivals, "SHORT", SHORT)
+    monkeypatch.setattr(grouped, "estimate", lambda *args, **kwargs: network)  # compiled once for all tests
+    frame = strangers.make_known("none", 1)
+    new = frame.iloc[:5].drop(columns="y").assign(g="new")
+    asked = pd.concat([frame.iloc[:5].drop(columns="y"), new])
+    found = rivals.answer(
+        frame, group="g", features=["a", "b"], outcome="y", predict=asked, out=tmp_path / "p.csv", seed=1,
+        n_folds=2, rivals=("line",), sampler=SHORT, unconverged=True,
+    )  # fmt: skip
+    said = capsys.readouterr().out
+    for text in ("kind='real'", "New groups: 'new'.", "on one core", "p.csv: 10 rows by the hierarchical network"):
+        assert text in said
+    written = pd.read_csv(tmp_path / "p.csv")
+    assert written["g"].tolist() == ["g00"] * 5 + ["new"] * 5
+    assert written["ignorance"][5:].mean() > written["ignorance"][:5].mean()
+    assert "advised" in found.predictions
+    assert not found.fit.verdict.converged  # of so short chains
+    assert "cannot be judged" in found.advice
+    assert set(found.comparison.calibrate()) == {"50%", "90%"}
+
+
+def test_of_chains_that_disagree_nothing_is_written(tmp_path, monkeypatch, network, capsys):
+    monkeypatch.setattr(rivals, "SHORT", SHORT)
+    monkeypatch.setattr(grouped, "estimate", lambda *args, **kwargs: network)
+    frame = strangers.make_known("none", 1)
+    asked = pd.concat([frame.iloc[:5], frame.iloc[:5].assign(g="new")]).drop(columns="y")
+    rivals.answer(
+        frame, group="g", features=["a", "b"], outcome="y", predict=asked, out=tmp_path / "p.csv", seed=1,
+        n_folds=2, rivals=("line",), sampler=SHORT,
+    )  # fmt: skip
+    assert "p.csv: 10 rows by a line, with a level for each group" in capsys.readouterr().out
+    written = pd.read_csv(tmp_path / "p.csv")
+    assert (written["model"] == "line").all()
+    assert written["ignorance"].isna().all()
+    assert written["noise"][:5].nunique() == written["noise"][5:].nunique() == 1
+    assert written["noise"][9] > 1.3 * written["noise"][0]  # a new group's level is not known
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(strangers.MAKERS))
+def test_a_stranger_goes_from_file_to_predictions(tmp_path, name):
+    pytest.importorskip("bambi")
+    path = strangers.write_all(tmp_path)[name]
+    found = rivals.answer(path, **strangers.COLUMNS[name], out=tmp_path / "predictions.csv", seed=1)
+    assert found.fit.verdict.converged, str(found.fit.verdict)
+    assert len(pd.read_csv(tmp_path / "predictions.csv")) == len(pd.read_csv(path))
+    assert found.advice.startswith("Use ")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["shared", "unshared", "none"])
+def test_advice_is_right_where_the_truth_is_known(kind):
+    network = grouped.estimate(read_known(kind, 0)).network
+    found = [rivals.compare(read_known(kind, s), seed=s, network=network, rivals=FAST) for s in range(20)]
+    right = {"shared": {"network"}, "unshared": set(rivals.RIVALS), "none": {"line", "hierarchical line"}}[kind]
+    assert sum(rivals.choose(each) in right for each in found) >= 19
+
+
+def test_the_strangers_files_are_written_by_a_script(tmp_path):
+    subprocess.run([sys.executable, strangers.__file__, tmp_path], check=True)
+    sizes = {name: len(pd.read_csv(tmp_path / f"{name}.csv")) for name in strangers.MAKERS}
+    assert sizes == {name: len(make()) for name, make in strangers.MAKERS.items()}
+    patients = pd.read_csv(tmp_path / "patients.csv")["patient"].value_counts()
+    assert (len(patients), patients.min() >= 4, patients.max() <= 9) == (25, True, True)
