@@ -83,8 +83,6 @@ def fit_rival(name, rows, train, test, *, seed, new_groups=False):
 
     Raises
     ------
-    ImportError
-        For the hierarchical line without Bambi: how to install it.
     ValueError
         For an unknown rival.
 
@@ -168,23 +166,13 @@ def _give_classes(rows, p, seen):
     return Prediction(full[..., 1] if rows.kind == "binary" else full, None, float(len(p)))
 
 
-def _import_bambi():
-    try:
-        import bambi
-    except ImportError:
-        raise ImportError(
-            "the hierarchical line needs Bambi: pip install 'bambi==0.21.*'; or leave it out, and say so: "
-            "rivals=('line', 'quadratic', 'trees')"
-        ) from None
-    return bambi
-
-
 def _fit_bambi(rows, X, train, test, seed):
     """A line and a level for each group, and slopes of each group's own where there are few features.
 
     A group that was not fitted is, in each draw, one of those that were, taken at random: this is Bambi's way.
     """
-    bambi = _import_bambi()
+    import bambi  # takes seconds, and most need no Bambi
+
     names = [f"x{k}" for k in np.flatnonzero(np.ptp(X[train], axis=0) > 0)]  # a constant has no slope
     frame = pd.DataFrame(X, columns=[f"x{k}" for k in range(X.shape[1])])
     frame["g"] = np.array([f"g{k:06d}" for k in range(len(rows.groups))])[rows.group]
@@ -199,7 +187,7 @@ def _fit_bambi(rows, X, train, test, seed):
         for logger in loggers:
             logger.setLevel(logging.ERROR)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+            warnings.simplefilter("ignore")  # its chains are short, so ArviZ would say so in each fold
             model = bambi.Model(formula, frame.iloc[train], family=family)
             tree = model.fit(random_seed=seed, **options, **BAMBI)
             new = frame.iloc[test].drop(columns="y")
@@ -301,8 +289,6 @@ def compare(rows, *, seed, n_folds=5, rivals=tuple(RIVALS), over=OVER, network=N
 
     Raises
     ------
-    ImportError
-        Without Bambi, before anything is fitted.
     ValueError
         For an unknown rival, and as `grouped.build`.
     """
@@ -337,11 +323,9 @@ def compare(rows, *, seed, n_folds=5, rivals=tuple(RIVALS), over=OVER, network=N
 
 
 def _check_rivals(rivals):
-    """Raise ValueError for a rival that is none, and ImportError for one that is not installed."""
+    """Raise ValueError for a rival that is none."""
     if isinstance(rivals, str) or not rivals or not set(rivals) <= set(RIVALS):
         raise ValueError(f"rivals={rivals!r}; wanted: some of {', '.join(map(repr, RIVALS))}")
-    if "hierarchical line" in rivals:
-        _import_bambi()
 
 
 def _predict_network(rows, train, held, network, seed, sampler, new_groups):
@@ -465,7 +449,7 @@ def answer(
 
     Raises
     ------
-    ValueError, OSError, ImportError
+    ValueError, OSError
         As `outcome.read_outcome`, `outcome.check_path`, `outcome.check_names`, `grouped.estimate` and `compare`, all
         before anything is sampled.
     """
