@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal, norm
 
-NAMES = ("units", "mu", "sd", "sigma")
+NAMES = ("units", "y", "mu", "sd", "sigma")
 
 
 def make_case(seed, n_groups=3, n_rows=14, size=3):
@@ -41,7 +41,7 @@ def sum_by_definition(case):
 def build(mode):
     units, y, group, mu, sd, sigma = pt.dmatrix(), pt.dvector(), pt.lvector(), pt.dvector(), pt.dvector(), pt.dscalar()
     loglik = integrate_readouts(units, y, group, mu, sd, sigma)
-    gradient = pt.grad(loglik, [units, mu, sd, sigma])
+    gradient = pt.grad(loglik, [units, y, mu, sd, sigma])
     return pytensor.function([units, y, group, mu, sd, sigma], [loglik, *gradient], mode=mode)
 
 
@@ -74,13 +74,13 @@ def test_the_gradient_is_that_of_finite_differences(name):
 def test_the_gradient_is_that_of_jax():
     case = make_case(2, n_groups=4, n_rows=30, size=6)
 
-    def loglik(units, mu, sd, sigma):
+    def loglik(units, y, mu, sd, sigma):
         same = jnp.asarray(case["group"][:, None] == case["group"])  # rows of other groups do not covary
         cov = same * ((units * sd**2) @ units.T) + sigma**2 * jnp.eye(len(units))
-        return jax.scipy.stats.multivariate_normal.logpdf(jnp.asarray(case["y"]), units @ mu, cov)
+        return jax.scipy.stats.multivariate_normal.logpdf(y, units @ mu, cov)
 
     with jax.enable_x64(True):
-        expected = jax.grad(loglik, argnums=(0, 1, 2, 3))(*(jnp.asarray(case[name]) for name in NAMES))
+        expected = jax.grad(loglik, argnums=(0, 1, 2, 3, 4))(*(jnp.asarray(case[name]) for name in NAMES))
     for found, wanted in zip(evaluate(case)[1:], expected, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
 
@@ -91,11 +91,29 @@ def test_numba_and_python_give_the_same_bits():
         np.testing.assert_array_equal(ours, theirs)
 
 
+def test_noise_may_differ_from_row_to_row():
+    case, noise = make_case(12), np.random.default_rng(0).uniform(0.2, 1, 14)
+    total = 0.0
+    for g in np.unique(case["group"]):
+        own = case["group"] == g
+        H = case["units"][own]
+        cov = H * case["sd"] ** 2 @ H.T + np.diag(noise[own] ** 2)
+        total += multivariate_normal(H @ case["mu"], cov).logpdf(case["y"][own])
+    sigma = pt.dvector()
+    loglik = integrate_readouts(*(case[name] for name in ("units", "y", "group", "mu", "sd")), sigma)
+    found, slope = pytensor.function([sigma], [loglik, pt.grad(loglik, sigma)], mode="FAST_COMPILE")(noise)
+    np.testing.assert_allclose(found, total, rtol=1e-9)
+    value = pytensor.function([sigma], loglik, mode="FAST_COMPILE")
+    steps = 1e-6 * np.eye(14)
+    expected = [(value(noise + step) - value(noise - step)) / 2e-6 for step in steps]
+    np.testing.assert_allclose(slope, expected, rtol=1e-5, atol=1e-6)
+
+
 def test_rows_may_stand_in_any_order():
     case, order = make_case(4), np.random.default_rng(0).permutation(14)
     shuffled = case | {name: case[name][order] for name in ("units", "y", "group")}
     for k, (ours, theirs) in enumerate(zip(evaluate(shuffled), evaluate(case), strict=True)):
-        np.testing.assert_allclose(ours, theirs[order] if k == 1 else theirs, rtol=1e-10)
+        np.testing.assert_allclose(ours, theirs[order] if k in (1, 2) else theirs, rtol=1e-10)
 
 
 def test_a_readout_that_all_groups_share_is_allowed():
@@ -116,7 +134,7 @@ def test_arrays_that_do_not_fit_are_refused(mode, change, words):
 
 def test_inputs_with_other_axes_are_refused_by_name():
     case = make_case(7)
-    for name, value in (("units", case["y"]), ("sigma", case["mu"]), ("group", case["units"])):
+    for name, value in (("units", case["y"]), ("sigma", case["units"]), ("group", case["units"])):
         with pytest.raises(TypeError, match=f"{name} has"):
             integrate_readouts(**(case | {name: value}))
 
@@ -172,6 +190,19 @@ def test_what_is_predicted_is_the_joint_normal_conditioned(n_seen):
         np.testing.assert_allclose(log_weight[d], multivariate_normal(center[:n_seen], a).logpdf(y), rtol=1e-8)
 
 
+def test_noise_of_its_own_at_each_row_is_predicted_with():
+    rng, (mu, sd, _) = draw_shared(5)
+    units, y, noise = rng.normal(size=(4, 8, 3)), rng.normal(size=3), rng.uniform(0.1, 1, (4, 8))
+    shared = mu, sd, noise[:, 3:]
+    log_weight, mean, spread = predict_group(units[:, :3], y, units[:, 3:], *shared, sigma_seen=noise[:, :3])
+    for d in range(4):
+        center, cov = units[d] @ mu[d], units[d] * sd[d] ** 2 @ units[d].T + np.diag(noise[d] ** 2)
+        a, b, c = cov[:3, :3], cov[3:, :3], cov[3:, 3:]
+        np.testing.assert_allclose(mean[d], center[3:] + b @ np.linalg.solve(a, y - center[:3]), rtol=1e-8)
+        np.testing.assert_allclose(spread[d] ** 2, np.diag(c - b @ np.linalg.solve(a, b.T)), rtol=1e-8)
+        np.testing.assert_allclose(log_weight[d], multivariate_normal(center[:3], a).logpdf(y), rtol=1e-8)
+
+
 def test_the_weight_of_a_draw_is_what_the_likelihood_gains_by_the_group():
     case, n_old = make_case(9, n_groups=3), 2
     old = case["group"] < n_old
@@ -187,7 +218,7 @@ def test_arrays_of_other_shapes_are_refused_by_name():
     rng, (mu, sd, sigma) = draw_shared(3)
     units, y = rng.normal(size=(4, 2, 3)), np.zeros(2)
     good = {"units_seen": units, "y_seen": y, "units": units, "mu": mu, "sd": sd, "sigma": sigma}
-    wrong = {"units_seen": units[:, :1], "units": units[:3], "sd": sd[:, :2], "sigma": sigma[:2]}
+    wrong = {"units_seen": units[:, :1], "units": units[:3], "sd": sd[:, :2], "sigma": sigma[:2], "sigma_seen": sigma}
     for name, value in wrong.items():
         with pytest.raises(ValueError, match=f"^{name} has shape"):
-            predict_group(**(good | {name: value}))
+            predict_group(**(good | ({"sigma": np.ones((4, 2))} if name == "sigma_seen" else {}) | {name: value}))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.gradient import DisconnectedType, disconnected_type, grad_not_implemented
+from pytensor.gradient import DisconnectedType, disconnected_type
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_and_cache_key
@@ -24,7 +24,7 @@ from bnn.rows import SortRows
 @lru_cache
 def make_kernel():
     """The log likelihood and its gradient, compiled: a function of units (row, unit), y (row,), order (row,), first
-    (group + 1,), mu (unit,), sd (unit,), sigma, and of the arrays that gradients (units, mu, sd) are written to.
+    (group + 1,), mu (unit,), sd (unit,), sigma, and of the arrays that gradients (units, y, mu, sd) are written to.
 
     With A = H'H of a group's units and S = diag(sd), all is said by M = sigma² I + S A S, one small matrix a group:
     the posterior covariance of its read-outs is sigma² P with P = S M⁻¹ S. Source: the matrix inversion lemma, as in
@@ -32,7 +32,7 @@ def make_kernel():
     """
 
     @njit
-    def kernel(units, y, order, first, mu, sd, sigma, d_units, d_mu, d_sd):
+    def kernel(units, y, order, first, mu, sd, sigma, d_units, d_y, d_mu, d_sd):
         size, v = units.shape[1], sigma * sigma
         A, L, P = np.empty((size, size)), np.empty((size, size)), np.empty((size, size))
         c, readout, t = np.empty(size), np.empty(size), np.empty(size)
@@ -99,6 +99,7 @@ def make_kernel():
                     alpha -= units[i, j] * readout[j]
                 alpha /= v
                 alpha_square += alpha * alpha
+                d_y[i] = -alpha
                 for j in range(size):
                     x = alpha * readout[j]
                     for k in range(size):
@@ -126,7 +127,7 @@ class IntegratedReadouts(Op):
     """`integrate_readouts` as a PyTensor Op.
 
     Inputs are units (row, unit), y (row,), order (row,), first (group + 1,), mu (unit,), sd (unit,), sigma; outputs
-    the log likelihood and its gradient with respect to units, mu, sd and sigma.
+    the log likelihood and its gradient with respect to units, y, mu, sd and sigma.
     """
 
     __props__ = ()
@@ -138,26 +139,25 @@ class IntegratedReadouts(Op):
         for name, (value, n_axes) in wanted.items():
             if value.ndim != n_axes:
                 raise TypeError(f"{name} has {value.ndim} axes; wanted: {n_axes}")
-        outputs = [pt.dscalar(), units.type(), mu.type(), sd.type(), pt.dscalar()]
+        outputs = [pt.dscalar(), units.type(), y.type(), mu.type(), sd.type(), pt.dscalar()]
         return Apply(self, [units, y, order, first, mu, sd, sigma], outputs)
 
     def perform(self, node, inputs, outputs):
         units, y, order, first, mu, sd, sigma = (np.ascontiguousarray(value) for value in inputs)
         _check_shapes(units, y, order, mu, sd)
-        slopes = np.empty_like(units), np.empty_like(mu), np.empty_like(sd)
+        slopes = np.empty_like(units), np.empty_like(y), np.empty_like(mu), np.empty_like(sd)
         total, d_sigma = make_kernel()(units, y, order, first, mu, sd, sigma.item(), *slopes)
         for output, value in zip(outputs, (total, *slopes, d_sigma), strict=True):
             output[0] = np.asarray(value)
 
     def connection_pattern(self, node):
-        return [[i not in (2, 3)] * 5 for i in range(7)]
+        return [[i not in (2, 3)] * 6 for i in range(7)]
 
     def pullback(self, inputs, outputs, cotangents):
         if not all(isinstance(other.type, DisconnectedType) for other in cotangents[1:]):
             raise NotImplementedError("second derivatives of integrated read-outs; wanted: first ones")
-        d_units, d_mu, d_sd, d_sigma = (cotangents[0] * slope for slope in outputs[1:])
-        no_y = grad_not_implemented(self, 1, inputs[1], "not with respect to the outcome")
-        return [d_units, no_y, disconnected_type(), disconnected_type(), d_mu, d_sd, d_sigma]
+        d_units, d_y, d_mu, d_sd, d_sigma = (cotangents[0] * slope for slope in outputs[1:])
+        return [d_units, d_y, disconnected_type(), disconnected_type(), d_mu, d_sd, d_sigma]
 
 
 def _check_shapes(units, y, order, mu, sd):
@@ -176,9 +176,9 @@ def _dispatch(op, node, **kwargs):
 
     def integrated_readouts(units, y, order, first, mu, sd, sigma):
         check(units, y, order, mu, sd)
-        d_units, d_mu, d_sd = np.empty(units.shape), np.empty(mu.shape), np.empty(sd.shape)
-        total, d_sigma = kernel(units, y, order, first, mu, sd, sigma.item(), d_units, d_mu, d_sd)
-        return np.asarray(total), d_units, d_mu, d_sd, np.asarray(d_sigma)
+        d_units, d_y, d_mu, d_sd = np.empty(units.shape), np.empty(y.shape), np.empty(mu.shape), np.empty(sd.shape)
+        total, d_sigma = kernel(units, y, order, first, mu, sd, sigma.item(), d_units, d_y, d_mu, d_sd)
+        return np.asarray(total), d_units, d_y, d_mu, d_sd, np.asarray(d_sigma)
 
     code = "".join(Path(file).read_text(encoding="utf-8") for file in (__file__, layers.__file__))
     return numba_njit(integrated_readouts), hashlib.sha256(code.encode()).hexdigest()
@@ -197,7 +197,7 @@ def integrate_readouts(units, y, group, mu, sd, sigma):
     y : (row,), the outcome
     group : integers (row,), from 0 to the number of groups - 1, in any order
     mu, sd : (unit,), mean and standard deviation over groups of each read-out
-    sigma : scalar above 0, the noise's standard deviation, in the unit of y
+    sigma : scalar above 0, or (row,): the noise's standard deviation, in the unit of y
 
     Returns
     -------
@@ -216,11 +216,15 @@ def integrate_readouts(units, y, group, mu, sd, sigma):
     group = pt.as_tensor(group)
     if group.ndim != 1:
         raise TypeError(f"group has {group.ndim} axes; wanted: 1")
+    units, y, sigma = (pt.as_tensor(value) for value in (units, y, sigma))
     order, first = SortRows()(group, group.max() + 1)
-    return IntegratedReadouts()(units, y, order, first, mu, sd, sigma)[0]
+    change = 0.0
+    if (sigma.ndim, units.ndim, y.ndim) == (1, 2, 1):  # a row divided by its own sigma is a row with a noise of 1
+        units, y, change, sigma = units / sigma[:, None], y / sigma, -pt.log(sigma).sum(), pt.as_tensor(1.0)
+    return IntegratedReadouts()(units, y, order, first, mu, sd, sigma)[0] + change
 
 
-def predict_group(units_seen, y_seen, units, mu, sd, sigma):
+def predict_group(units_seen, y_seen, units, mu, sd, sigma, *, sigma_seen=None):
     """What is known of a group's outcomes after some of them were observed: for each draw, a normal with a weight.
 
     Parameters
@@ -229,6 +233,7 @@ def predict_group(units_seen, y_seen, units, mu, sd, sigma):
     y_seen : (seen,), what was observed
     units : (draw, row, unit), where the outcomes are asked for
     mu, sd : (draw, unit); sigma : (draw,), draws of what the groups share, which this group has not yet informed
+    sigma_seen : (draw, seen), where the noise is not the same everywhere; sigma is then (draw, row), at `units`
 
     Returns
     -------
@@ -247,16 +252,21 @@ def predict_group(units_seen, y_seen, units, mu, sd, sigma):
     y_seen, mu, sd, sigma = (np.asarray(value, float) for value in (y_seen, mu, sd, sigma))
     n_draws, size = mu.shape
     shapes = {"units_seen": (n_draws, len(y_seen), size), "units": (n_draws, units.shape[1], size), "sd": mu.shape}
-    for (name, wanted), value in zip(
-        (shapes | {"sigma": (n_draws,)}).items(), (units_seen, units, sd, sigma), strict=True
-    ):
+    shapes["sigma"] = (n_draws,) if sigma_seen is None else (n_draws, units.shape[1])
+    given = [units_seen, units, sd, sigma]
+    if sigma_seen is not None:
+        shapes["sigma_seen"] = (n_draws, len(y_seen))
+        given.append(np.asarray(sigma_seen, float))
+    for (name, wanted), value in zip(shapes.items(), given, strict=True):
         if value.shape != wanted:
             raise ValueError(f"{name} has shape {value.shape}; wanted: {wanted}, by mu and y_seen")
+    noise_seen = np.broadcast_to(sigma[:, None], units_seen.shape[:2]) if sigma_seen is None else given[-1]
+    noise = sigma[:, None] if sigma_seen is None else sigma
     cov = sd[:, :, None] * np.eye(size) * sd[:, None, :]
     log_weight = np.zeros(n_draws)
     if len(y_seen):
         cross = units_seen @ cov  # (draw, seen, unit)
-        total = cross @ units_seen.swapaxes(1, 2) + sigma[:, None, None] ** 2 * np.eye(len(y_seen))
+        total = cross @ units_seen.swapaxes(1, 2) + noise_seen[:, :, None] ** 2 * np.eye(len(y_seen))
         rest = (y_seen - np.einsum("dsu,du->ds", units_seen, mu))[..., None]
         solved = np.linalg.solve(total, np.concatenate([rest, cross], axis=2))
         square = (rest * solved[..., :1]).sum(axis=(1, 2))
@@ -264,5 +274,5 @@ def predict_group(units_seen, y_seen, units, mu, sd, sigma):
         mu = mu + np.einsum("dsu,ds->du", cross, solved[..., 0])
         cov = cov - cross.swapaxes(1, 2) @ solved[..., 1:]
     mean = np.einsum("dru,du->dr", units, mu)
-    variance = np.einsum("dru,duv,drv->dr", units, cov, units) + sigma[:, None] ** 2
+    variance = np.einsum("dru,duv,drv->dr", units, cov, units) + noise**2
     return log_weight, mean, np.sqrt(variance)
