@@ -398,6 +398,19 @@ def test_some_rows_of_a_table_are_run_again_and_the_others_kept(written, client,
     assert _checks.find_state("toy", command.load("toy"), found)[0] == "check"
 
 
+def test_a_row_of_what_is_measured_is_added_on_the_machine_of_the_others_only(written, client, table, monkeypatch):
+    monkeypatch.setattr(sys.modules["toy_of_test_studies"], "MEASURED", True)
+    path = written / "toy.json"
+    part = table | {"machine": command.machine(), "rows": [row for row in table["rows"] if row["noise"] == 1]}
+    path.write_text(json.dumps(part))
+    assert main(["toy", "--only", "noise=10"]) == 0
+    rows = json.loads(path.read_text())["rows"]
+    assert [row["score"] for row in rows] == [Toy.compute(**case)["score"] for case in Toy.CASES]
+    path.write_text(json.dumps(part | {"machine": {"processor": "another"}}))
+    with pytest.raises(SystemExit, match="cannot be run by themselves"):
+        main(["toy", "--only", "noise=10"])
+
+
 def test_rows_that_no_study_has_are_refused_and_nothing_is_written(written, client, table, capsys):
     before = (written / "toy.json").read_text()
     with pytest.raises(SystemExit, match=r"toy has no case with noise=2; there are: 1, 10"):

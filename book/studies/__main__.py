@@ -61,7 +61,7 @@ def run(name, client=None):
     study, commit = load(name), _tasks.find_commit()
     stamp = {}
     if study.MEASURED:
-        rows, machines = _measure(name, study), [machine()]
+        rows, machines = _measure(name, study, study.CASES), [machine()]
     else:
         hours = sum(_checks.get_cost(case, study) for case in study.CASES) / 3600
         print(f"{name}: {len(study.CASES)} rows, about {hours:.1f} CPU-hours in all", flush=True)
@@ -89,7 +89,8 @@ def run(name, client=None):
 def run_rows(name, column, value, client=None):
     """Compute some rows of a table anew and keep the others; the table loses its stamp, and wants a check.
 
-    What is never compared, such as seconds, stays as it was: side by side in a table, it is of one machine.
+    What is never compared, such as seconds, stays as it was: side by side in a table, it is of one machine. So rows of
+    what is measured are run by themselves only on the machine that measured the others; those may be new.
 
     Parameters
     ----------
@@ -100,7 +101,8 @@ def run_rows(name, column, value, client=None):
     Raises
     ------
     SystemExit
-        When there is no table whose rows are the study's cases, the study measures, or no case is like that.
+        When there is no table whose other rows are the study's cases, another machine measured them, or no case is
+        like that.
     """
     study, table = load(name), read(name)
     blocks = [[case for case in block if str(case.get(column)) == value] for block in _tasks.list_blocks(study)]
@@ -108,14 +110,22 @@ def run_rows(name, column, value, client=None):
         known = sorted({str(case.get(column)) for case in study.CASES})
         raise SystemExit(f"{name} has no case with {column}={value}; there are: {', '.join(known)}")
     old = {_key(_checks.get_case(row, study)): row for row in (table or {"rows": []})["rows"]}
-    if study.MEASURED or any(_key(case) not in old for case in study.CASES):
+    if study.MEASURED:
+        refused = table is None or table["machine"] != machine()
+    else:
+        refused = any(_key(case) not in old for case in study.CASES)
+    if refused:
         raise SystemExit(f"some rows of {name} cannot be run by themselves; `python -m studies {name}` runs all")
-    rows, machines = _compute(study, [block for block in blocks if block], _tasks.find_folder(name), client)
+    if study.MEASURED:
+        rows, machines = _measure(name, study, [case for block in blocks for case in block]), [machine()]
+        old |= {_key(_checks.get_case(row, study)): {} for row in rows}
+    else:
+        rows, machines = _compute(study, [block for block in blocks if block], _tasks.find_folder(name), client)
     for row in rows:
         key = _key(_checks.get_case(row, study))
         seconds = {column: old[key][column] for column in _checks.get_uncompared(study) & old[key].keys()}
         old[key] = row | seconds
-    rows = [old[_key(case)] for case in study.CASES]
+    rows = [old[_key(case)] for case in study.CASES if _key(case) in old]  # of what is measured one may be missing yet
     several = dict.fromkeys(table["machine"], "several")
     table["machine"] = table["machine"] if all(found == table["machine"] for found in machines) else several
     table |= {"digest": _tasks.digest_rows(rows), "rows": rows}
@@ -222,11 +232,11 @@ def _write(name, table):
     os.replace(part, path)
 
 
-def _measure(name, study):
+def _measure(name, study, cases):
     """Rows one after the other in this process, undisturbed."""
     rows = []
-    for i, case in enumerate(study.CASES, 1):
-        print(f"{name}: {i} of {len(study.CASES)}  {case}", flush=True)
+    for i, case in enumerate(cases, 1):
+        print(f"{name}: {i} of {len(cases)}  {case}", flush=True)
         rows.append(case | study.compute(**case))
     return rows
 
