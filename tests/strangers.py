@@ -1,4 +1,4 @@
-"""Three files as a stranger might bring them, and three invented tables whose right advice is known.
+"""Three files as a stranger might bring them; the three invented tables whose right advice is known: `studies.advice`.
 
 ``python tests/strangers.py FOLDER`` writes ``shops.csv`` (30 shops, 5 features, bought or not), ``patients.csv``
 (25 patients with 4 to 9 measurements of a dose) and ``regions.csv`` (12 regions, 4 crops).
@@ -65,33 +65,6 @@ def make_regions(seed=0, n_regions=12):
 
 
 MAKERS = {"shops": make_shops, "patients": make_patients, "regions": make_regions}
-
-
-def make_known(kind, seed, n_groups=20, n_rows=15, noise=0.3):
-    """An invented table with a real outcome ``y`` of ``a`` and ``b`` in groups ``g``, whose right advice is known.
-
-    Parameters
-    ----------
-    kind : "shared", a wave that each group shifts: the network; "unshared", a wave in each group that has nothing to do
-        with the others' and too few rows to be learned: not the network; or "none", a line with a level for each group:
-        a linear model
-    seed : int
-    """
-    rng = np.random.default_rng(seed)
-    group = np.repeat(np.arange(n_groups), n_rows)
-    X, level = rng.uniform(-2, 2, (group.size, 2)), rng.normal(0, 0.5, n_groups)[group]
-    if kind == "shared":
-        shift = rng.uniform(-1, 1, n_groups)[group]
-        y = level + 1.5 * np.sin(1.8 * X[:, 0] + 0.8 * X[:, 1] + shift)
-    elif kind == "unshared":
-        turn, phase = rng.uniform(0, 2 * np.pi, (2, n_groups))
-        speed = rng.uniform(2, 4, n_groups)[group]
-        along = np.cos(turn)[group] * X[:, 0] + np.sin(turn)[group] * X[:, 1]
-        y = level + 1.5 * np.sin(speed * along + phase[group])
-    else:
-        y = level + 0.8 * X[:, 0] - 0.5 * X[:, 1]
-    y = y + rng.normal(0, noise, group.size)
-    return pd.DataFrame({"g": [f"g{k:02d}" for k in group], "a": X[:, 0], "b": X[:, 1], "y": y})
 
 
 def write_all(folder):

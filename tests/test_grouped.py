@@ -11,6 +11,7 @@ import strangers
 from bnn import diagnose, grouped, outcome, rivals, score
 from scipy.special import expit, logsumexp
 from scipy.stats import multivariate_normal, norm
+from studies import advice
 
 COLUMNS = {"group": "town", "features": ["age", "income"]}
 SHORT = {"chains": 2, "draws": 40, "tune": 60}
@@ -449,7 +450,7 @@ def straight():
 
 
 def read_known(kind, seed, **changes):
-    frame = strangers.make_known(kind, seed, **changes)
+    frame = advice.make_known(kind, seed, **changes)
     return outcome.read_outcome(frame, group="g", features=["a", "b"], outcome="y")
 
 
@@ -595,8 +596,15 @@ def test_a_network_whose_chains_disagree_is_not_judged_and_it_is_said_what_to_do
     assert said.endswith("Until then, use squares and products, with a level for each group, of the rivals.")
 
 
-def test_a_lead_within_its_error_is_no_lead():
-    assert rivals.choose(make_comparison({"line": 0, "network": 0.02}, sd=0.2)) == "line"
+@pytest.mark.parametrize(("lead", "chosen"), [(2.0, "line"), (2.7, "line"), (2.9, "network")])
+def test_a_lead_within_its_errors_is_no_lead(lead, chosen):
+    """The network's scores are moved until its lead is so many standard errors."""
+    found = make_comparison({"line": 0, "network": 0}, sd=0.2)
+    gain, error = found.gain("network", "line")
+    found.lpd["rows"]["network"] += lead * error - gain
+    gain, error = found.gain("network", "line")
+    assert gain == pytest.approx(lead * error)
+    assert rivals.choose(found) == chosen
 
 
 def test_with_few_groups_the_error_is_over_rows_and_it_says_so():
@@ -703,7 +711,7 @@ def test_a_few_rows_of_its_own_say_nearly_what_a_fit_with_them_says(network):
 def test_from_a_table_to_a_file_in_one_call(tmp_path, capsys, monkeypatch, network):
     monkeypatch.setattr(rivals, "SHORT", SHORT)
     monkeypatch.setattr(grouped, "estimate", lambda *args, **kwargs: network)  # compiled once for all tests
-    frame = strangers.make_known("none", 1)
+    frame = advice.make_known("none", 1)
     new = frame.iloc[:5].drop(columns="y").assign(g="new")
     asked = pd.concat([frame.iloc[:5].drop(columns="y"), new])
     found = rivals.answer(
@@ -713,6 +721,9 @@ def test_from_a_table_to_a_file_in_one_call(tmp_path, capsys, monkeypatch, netwo
     said = capsys.readouterr().out
     for text in ("kind='real'", "New groups: 'new'.", "on one core", "p.csv: 10 rows by the hierarchical network"):
         assert text in said
+    scores = [line for line in said.splitlines() if line.startswith(("line ", "network "))]
+    assert len(scores) == 4  # of rows, and of groups
+    assert max(map(len, scores)) <= 88
     written = pd.read_csv(tmp_path / "p.csv")
     assert written["g"].tolist() == ["g00"] * 5 + ["new"] * 5
     assert written["ignorance"][5:].mean() > written["ignorance"][:5].mean()
@@ -725,7 +736,7 @@ def test_from_a_table_to_a_file_in_one_call(tmp_path, capsys, monkeypatch, netwo
 def test_of_chains_that_disagree_nothing_is_written(tmp_path, monkeypatch, network, capsys):
     monkeypatch.setattr(rivals, "SHORT", SHORT)
     monkeypatch.setattr(grouped, "estimate", lambda *args, **kwargs: network)
-    frame = strangers.make_known("none", 1)
+    frame = advice.make_known("none", 1)
     asked = pd.concat([frame.iloc[:5], frame.iloc[:5].assign(g="new")]).drop(columns="y")
     rivals.answer(
         frame, group="g", features=["a", "b"], outcome="y", predict=asked, out=tmp_path / "p.csv", seed=1,

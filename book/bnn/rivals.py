@@ -260,6 +260,11 @@ class Comparison:
         frame = pd.DataFrame.from_dict(lines, orient="index").fillna("")
         return frame.sort_values("lpd, new rows", ascending=False).round(3)
 
+    def __str__(self):
+        """The table, of rows and below it of groups, with models named as `rivals` takes them: it fits a page."""
+        frame = self.table.rename(index={long: name for name, long in NAMES.items()})
+        return "\n".join(frame.filter(like=f"new {over}").to_string() for over in self.lpd)
+
     def calibrate(self, over="rows"):
         """How often the network is right: for a real outcome, shares of outcomes in its 50 and 90 % intervals, a dict;
         else `score.calibrate` of its probabilities, of the second of two classes, or of the most probable one."""
@@ -472,7 +477,7 @@ def answer(
     comparison = compare(rows, seed=seed, n_folds=n_folds, rivals=rivals, network=cost.network)
     converged = fit.verdict.converged
     text, chosen = advise(comparison, converged), choose(comparison, converged)
-    print(comparison.table.to_string(), text, sep="\n")
+    print(comparison, text, sep="\n")
     rival = None if chosen == NETWORK else _predict_rival(chosen, rows, asked, seed)
     if converged or unconverged:
         predicted, extra = grouped.predict(fit, asked, seed=seed), {"model": NETWORK}

@@ -1,0 +1,146 @@
+"""Is the advice of `bnn.rivals` right where the truth is known? And do new groups fall where they are said to?
+
+Three kinds of invented tables, for each of which it is settled beforehand which advice is right (RIGHT). Three parts:
+what is advised ("advice"), whether the chains of a fit to all rows agree ("chains"), and how often the outcomes of
+groups that were left out whole lie in the intervals that the network gives them, with none of their rows known or the
+first three ("new groups").
+"""
+
+from functools import lru_cache
+
+import numpy as np
+import pandas as pd
+from bnn import grouped, outcome, rivals
+from scipy.stats import norm
+
+MEASURED = False
+RIGHT = {  # stated before any row was computed
+    "shared": {"network"},
+    "unshared": {"line", "quadratic", "trees"},
+    "none": {"line"},
+}
+SEEDS = {"advice": range(101, 121), "chains": range(101, 103), "new groups": range(101, 104)}
+CASES = [{"part": part, "kind": kind, "seed": seed} for part in SEEDS for kind in RIGHT for seed in SEEDS[part]]
+N_FOLDS, RIVALS = 3, ("line", "quadratic", "trees")  # as on the page: Bambi's line takes minutes for each table
+KNOWN = (0, 3)  # rows of a new group with a label
+SHARES = (50, 90)  # percent, of intervals
+SECONDS = {"advice": 25, "chains": 45, "new groups": 20}
+FIRST = 15  # CPU-seconds: the network is compiled
+
+
+def block(case):
+    """Every row is a task of its own."""
+    return tuple(case.values())
+
+
+def estimate(case):
+    """CPU-seconds of a row, roughly."""
+    return SECONDS[case["part"]]
+
+
+# --- the tables
+
+
+def make_known(kind, seed, n_groups=20, n_rows=15, noise=0.3):
+    """An invented table with a real outcome ``y`` of ``a`` and ``b`` in groups ``g``, whose right advice is known.
+
+    Parameters
+    ----------
+    kind : "shared", a wave that each group shifts: the network; "unshared", a wave in each group that has nothing to do
+        with the others' and too few rows to be learned: not the network; or "none", a line with a level for each group:
+        a linear model
+    seed : int
+    n_groups, n_rows : int, groups and rows of each
+    noise : float, standard deviation about the curve, in the unit of ``y``
+    """
+    rng = np.random.default_rng(seed)
+    group = np.repeat(np.arange(n_groups), n_rows)
+    X, level = rng.uniform(-2, 2, (group.size, 2)), rng.normal(0, 0.5, n_groups)[group]
+    if kind == "shared":
+        shift = rng.uniform(-1, 1, n_groups)[group]
+        y = level + 1.5 * np.sin(1.8 * X[:, 0] + 0.8 * X[:, 1] + shift)
+    elif kind == "unshared":
+        turn, phase = rng.uniform(0, 2 * np.pi, (2, n_groups))
+        speed = rng.uniform(2, 4, n_groups)[group]
+        along = np.cos(turn)[group] * X[:, 0] + np.sin(turn)[group] * X[:, 1]
+        y = level + 1.5 * np.sin(speed * along + phase[group])
+    else:
+        y = level + 0.8 * X[:, 0] - 0.5 * X[:, 1]
+    y = y + rng.normal(0, noise, group.size)
+    return pd.DataFrame({"g": [f"g{k:02d}" for k in group], "a": X[:, 0], "b": X[:, 1], "y": y})
+
+
+def read_known(kind, seed):
+    """An invented table as `outcome.Rows`."""
+    return outcome.read_outcome(make_known(kind, seed), group="g", features=["a", "b"], outcome="y")
+
+
+@lru_cache
+def compile_network():
+    """The network, compiled once a process: all tables have as many rows and groups."""
+    return grouped.compile_network(read_known("none", 0))
+
+
+# --- the parts
+
+
+def ask_advice(rows, seed):
+    """What is advised if the chains agree, whether the network leads the best rival, and by how much (nats a row)."""
+    found = rivals.compare(rows, seed=seed, n_folds=N_FOLDS, rivals=RIVALS, over=("rows",), network=compile_network())
+    best = found.lpd["rows"].mean().drop(rivals.NETWORK).idxmax()
+    gain, error = found.gain(rivals.NETWORK, best)
+    inside = {f"inside {name}": share for name, share in found.calibrate().items()}
+    return {"advised": rivals.choose(found), "best rival": best, "gain": gain, "error": error} | inside
+
+
+def ask_chains(rows, seed):
+    """The verdict on a fit to all rows with the settings that everybody gets."""
+    found = grouped.fit(rows, seed=seed, network=compile_network()).verdict
+    return {
+        "converged": bool(found.converged), "rhat": float(found.rhat), "ess": float(min(found.ess, found.ess_tail)),
+        "divergences": int(found.divergences),
+    }  # fmt: skip
+
+
+def ask_new_groups(rows, seed):
+    """Shares of outcomes inside the intervals for groups that were left out, their log density, and their error.
+
+    The first three rows of each group are the ones that may be known; only the others are predicted, whatever is known.
+    A group whose rows are refused is counted and left out.
+    """
+    fold = outcome.make_folds(rows, seed=seed, n_folds=N_FOLDS)["groups"]
+    levels, lpd, off = ({k: [] for k in KNOWN} for _ in range(3))
+    refused = dict.fromkeys(KNOWN, 0)
+    for left_out in range(N_FOLDS):
+        fit = grouped.fit(rows, seed=seed, network=compile_network(), index=np.flatnonzero(fold != left_out),
+                          sampler=rivals.SHORT, judged=False)  # fmt: skip
+        for group in np.unique(rows.group[fold == left_out]):
+            own = np.flatnonzero(rows.group == group)
+            rest = rows.take(own[max(KNOWN) :])
+            for k in KNOWN:
+                try:
+                    p = grouped.predict_new_group(fit, rest, rows.take(own[:k]) if k else None, seed=seed)
+                except ValueError:  # too few draws go with these rows
+                    refused[k] += 1
+                    continue
+                levels[k] += norm.cdf(rest.labels, p.draws, p.noise).mean(axis=0).tolist()
+                lpd[k] += outcome.score_rows(p, rest).tolist()
+                off[k] += (rest.labels - p.draws.mean(axis=0)).tolist()
+    row = {f"refused, {k} known": n for k, n in refused.items()}
+    for k in KNOWN:
+        distance = np.abs(np.array(levels[k]) - 0.5)
+        row |= {f"inside {share}%, {k} known": float(np.mean(distance < share / 200)) for share in SHARES}
+        row |= {
+            f"lpd, {k} known": float(np.mean(lpd[k])),
+            f"RMSE, {k} known": float(np.sqrt(np.mean(np.square(off[k])))),
+        }
+    return row
+
+
+PARTS = {"advice": ask_advice, "chains": ask_chains, "new groups": ask_new_groups}
+
+
+def compute(part, kind, seed):
+    """What one part found on one table; in "advice", whether it is right as well."""
+    row = PARTS[part](read_known(kind, seed), seed)
+    return row | ({"right": row["advised"] in RIGHT[kind]} if part == "advice" else {})

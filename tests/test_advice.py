@@ -1,0 +1,89 @@
+"""The tables whose right advice is known, and the real one: what they hold, and what their studies ask of them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from bnn import grouped, rivals
+from studies import advice
+
+KINDS = tuple(advice.RIGHT)
+every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+# --- invented tables
+
+
+@every_kind
+def test_a_table_is_made_again_from_its_seed_and_others_from_others(kind):
+    frame = advice.make_known(kind, 5)
+    pd.testing.assert_frame_equal(frame, advice.make_known(kind, 5))
+    assert not frame["y"].equals(advice.make_known(kind, 6)["y"])
+    assert frame.groupby("g").size().tolist() == [15] * 20
+
+
+def explain(frame, columns):
+    """Share of the variance of ``y`` that a least-squares fit of these columns explains."""
+    X, y = np.column_stack(columns), frame["y"].to_numpy()
+    rest = y - X @ np.linalg.lstsq(X, y, rcond=None)[0]
+    return 1 - rest.var() / y.var()
+
+
+def test_a_line_with_levels_is_all_there_is_where_there_is_no_shape_and_little_of_a_shape():
+    share = {}
+    for kind in KINDS:
+        frame = advice.make_known(kind, 1, n_groups=10, n_rows=400)
+        share[kind] = explain(frame, [frame[["a", "b"]], pd.get_dummies(frame["g"]).astype(float)])
+    assert share["none"] > 0.9
+    assert max(share["shared"], share["unshared"]) < 0.5
+
+
+@pytest.mark.parametrize(("kind", "alike"), [("shared", True), ("unshared", False)])
+def test_groups_share_the_direction_of_their_wave_or_do_not(kind, alike):
+    """The direction is that of the steepest change of a smooth fit to each group by itself."""
+    frame = advice.make_known(kind, 2, n_groups=8, n_rows=2000, noise=0.01)
+    angles = []
+    for _, own in frame.groupby("g"):
+        order = np.arange(7)
+        a, b, c = own["a"].to_numpy(), own["b"].to_numpy(), own["y"].to_numpy()
+        powers = [a**i * b**j for i in order for j in order]
+        beta = np.linalg.lstsq(np.column_stack(powers), c, rcond=None)[0].reshape(7, 7)
+        at = np.random.default_rng(0).uniform(-1.5, 1.5, (200, 2)).T
+        in_a = sum(i * beta[i, j] * at[0] ** (i - 1) * at[1] ** j for i in order[1:] for j in order)
+        in_b = sum(j * beta[i, j] * at[0] ** i * at[1] ** (j - 1) for i in order for j in order[1:])
+        angles.append(np.angle(np.sum((in_a + 1j * in_b) ** 2)))  # of a line, so twice the angle
+    together = abs(np.mean(np.exp(1j * np.array(angles))))
+    assert together > 0.99 if alike else together < 0.9
+
+
+def test_what_is_right_is_a_model_that_was_asked():
+    assert set().union(*advice.RIGHT.values()) <= {*advice.RIVALS, rivals.NETWORK}
+    assert set(advice.RIVALS) < set(rivals.RIVALS)
+
+
+def test_new_groups_are_predicted_from_fits_without_them_and_without_their_known_rows(monkeypatch):
+    rows, seen = advice.read_known("none", 1), []
+
+    def fit(rows, *, index, **options):
+        seen.append(set(rows.group[index]))
+        return "a fit"
+
+    def predict(fit, rest, known, *, seed):
+        assert not {int(g) for g in rest.group} & seen[-1]
+        assert len(rest.values) == 12
+        assert known is None or len(known.values) == 3
+        assert known is None or not np.isin(known.labels, rest.labels).any()
+        if known is not None and rest.group[0] == 0:
+            raise ValueError("too few draws")
+        return advice.outcome.Prediction(rest.labels[None], np.full((1, 1), 1.0), 1.0)
+
+    monkeypatch.setattr(advice, "compile_network", lambda: None)
+    monkeypatch.setattr(grouped, "fit", fit)
+    monkeypatch.setattr(grouped, "predict_new_group", predict)
+    found = advice.ask_new_groups(rows, seed=1)
+    assert [found[f"refused, {k} known"] for k in (0, 3)] == [0, 1]
+    assert [found[f"inside {share}%, 0 known"] for share in (50, 90)] == [1, 1]
+    assert found["RMSE, 0 known"] == 0
+    assert found["lpd, 0 known"] == pytest.approx(-0.5 * np.log(2 * np.pi))
+
+
+# --- the real table
