@@ -18,7 +18,7 @@ __all__ = ["address", "chromium", "site"]  # fixtures of the site's tests
 
 CORE = [
     "moons", "flat_advi", "minibatch_advi", "unpooled", "hierarchical_nuts", "group_sd", "weight_correlations",
-    "informed_priors", "digits", "own_data",
+    "informed_priors", "digits", "own_data", "growth_curves",
 ]  # fmt: skip
 WORDS, FIGURES, MAX_TABLES = (1500, 2200), (4, 7), 4
 MAX_COLUMNS = 88  # of a line of code

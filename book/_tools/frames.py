@@ -10,6 +10,7 @@ import hashlib
 import json
 import sys
 
+import jupytext
 import matplotlib
 import numpy as np
 import pymc as pm
@@ -173,7 +174,45 @@ def describe_size(n, found):
     return f"Two class probability surfaces of a new category with {points}. Of 500 test points {right} are right."
 
 
+def run_page(name):
+    """What the cells of a chapter define, up to its result: its slider is drawn by what the page shows (dict)."""
+    defined = {}
+    for cell in jupytext.read(BOOK / f"{name}.md").cells:
+        if cell.cell_type == "code":
+            exec(compile(cell.source, name, "exec"), defined)
+            plt.close("all")
+            if "result" in cell.metadata.get("tags", []):
+                return defined
+    raise SystemExit(f"{name} has no cell tagged `result`")
+
+
+def draw_growth_curve():
+    """One chick of `growth_curves` after 0 to 10 weighings, with the bands of the page."""
+    page = run_page("growth_curves")
+    if not page["verdict"].converged:
+        raise SystemExit(f"{page['verdict']}; a fit that fails is not shown")
+    own, draws = page["own"], page["draws"]
+    for k in range(len(own) - 1):
+        figure, ax = plt.subplots(figsize=(6.4, 3.8))
+        page["draw_old"](ax)
+        page["draw_chick"](own, k, ax, draws)
+        ax.set(xlabel="age (days)", ylabel="weight (g)")
+        found = page["predict_chick"](own[:k], [21], draws)
+        low, high = page["find_quantiles"](*found, (0.05, 0.95))[:, 0]
+        yield str(k), figure, describe_weighings(k, low, high, own["grams"].iloc[-1])
+
+
+def describe_weighings(k, low, high, grams):
+    """Alternative text of one picture of `draw_growth_curve`; the band and the weight on day 21, in grams."""
+    after = "before any weighing" if k == 0 else f"after {k} weighing{'s' * (k > 1)}"
+    return (
+        f"The curve of one chick {after}, among the grey curves of forty others. The band of 90 percent ends on day 21 "
+        f"between {low:.0f} and {high:.0f} grams; the chick is to weigh {grams} there."
+    )
+
+
 SLIDERS = {
+    "growth_curve": ("Weighings so far", draw_growth_curve),
     "group_sd": ("Group standard deviations, times", draw_group_sd),
     "new_category": ("Points in the new category", draw_new_category),
 }

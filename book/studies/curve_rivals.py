@@ -1,4 +1,4 @@
-"""Curves of individuals that a model has not seen: the hierarchical network against what others would have used.
+"""Curves of individuals that a model has not seen: what others would have used in place of a hierarchical network.
 
 Individuals are left out whole, a fifth at a time. Of each the first 0, 1, 3 and 5 measurements along the curve are then
 known, and a density is predicted for each of the rest: of the logarithm for what grows, of the measurement itself for
@@ -23,7 +23,7 @@ KNOWN = (0, 1, 3, 5)  # measurements of somebody new
 N_FOLDS = 5
 LOG = ("chicks", "soybean")
 SECONDS = {
-    "network": (110, 105, 25, 20), "quadratic": (30, 20, 60, 30), "linear": (12, 8, 9, 9), "pooled": (5, 4, 3, 3),
+    "quadratic": (30, 20, 60, 30), "linear": (12, 8, 9, 9), "pooled": (5, 4, 3, 3),
     "alone": (2, 2, 1, 1), "boosted": (1, 1, 1, 1), "formula": (45, 18, 12, 8),
 }  # fmt: skip
 CASES = [
@@ -32,7 +32,6 @@ CASES = [
 ]  # fmt: skip
 SAMPLER = {"draws": 500, "tune": 600, "target_accept": 0.9}
 RIVAL_SAMPLER = SAMPLER | {"draws": 1000}  # theirs mix less well
-N_HIDDEN = 4
 N_PREDICT = 1000  # draws of the posterior that predict
 N_FORMULA, PER_DRAW = 300, 400  # draws of the posterior, and individuals from the population of each
 MANY = 30  # individuals, from which on the formulas' parameters may be correlated
@@ -114,49 +113,6 @@ def judge(quantities, tree):
 
 # --- the methods: each returns diagnostics, and a function of (individual, k) to log weights (draw,), means and sds
 # (draw, row) of that individual's measurements after the first k
-
-
-def fit_network(known, seed):
-    """One hidden layer of tanh units that all share; an individual's read-outs are normal, and integrated out."""
-    x, y, mean, sd = known.standardise()
-    points = x[known.train]
-    with pm.Model() as model:
-        w1, b1 = pm.Normal("w1", 0, 1, shape=N_HIDDEN), pm.Normal("b1", 0, 1, shape=N_HIDDEN)
-        mu = pm.Normal("mu", 0, 1, shape=N_HIDDEN + 1)
-        sd_readout, sd_level = pm.HalfNormal("sd_readout", 1), pm.HalfNormal("sd_level", 1)
-        sigma = pm.HalfNormal("sigma", 1)
-        units = pt.concatenate([pt.tanh(points[:, None] * w1 + b1), np.ones((len(points), 1))], axis=1)
-        sds = pt.concatenate([sd_readout * pt.ones(N_HIDDEN), sd_level[None]])
-        total = readouts.integrate_readouts(units, y[known.train], known.train_group(), mu, sds, sigma)
-        pm.Potential("y", total)
-    tree = pm.sample(model=model, random_seed=seed, **SAMPLER, **inference.ONE_CORE)
-    posterior = tree["posterior"].to_dataset()
-    spread = lambda p: np.column_stack([np.repeat(p["sd_readout"][:, None], N_HIDDEN, 1), p["sd_level"]])  # noqa: E731
-    apply = lambda p, x: add_ones(np.tanh(x[:, None] * p["w1"][:, None] + p["b1"][:, None]))  # noqa: E731
-    grid = np.quantile(points, np.linspace(0, 1, 15))
-    every = {name: posterior[name].values.reshape(-1, *posterior[name].shape[2:]) for name in posterior.data_vars}
-    hidden = apply(every, grid)
-    curve = np.einsum("dru,du->dr", hidden, every["mu"])
-    around = np.sqrt(np.einsum("dru,du->dr", hidden**2, spread(every) ** 2))
-    quantities = {"curve": curve, "around": around, "sigma": every["sigma"]}
-    shape = posterior["sigma"].shape
-    found = judge({name: values.reshape(*shape, *values.shape[1:]) for name, values in quantities.items()}, tree)
-    p = pick_draws(posterior, N_PREDICT)
-
-    def predict(one, k):
-        at = known.rows(one)
-        units = apply(p, x[at])
-        log_weight, m, s = readouts.predict_group(
-            units[:, :k], y[at][:k], units[:, k:], p["mu"], spread(p), p["sigma"]
-        )  # fmt: skip
-        return log_weight, mean + sd * m, sd * s
-
-    return found, predict
-
-
-def add_ones(hidden):
-    """Hidden units (draw, row, unit) and a last one that is 1."""
-    return np.concatenate([hidden, np.ones((*hidden.shape[:2], 1))], axis=2)
 
 
 def fit_bambi(known, seed, terms):
@@ -418,7 +374,7 @@ def cut(value):
 
 
 METHODS = {
-    "network": fit_network, "quadratic": fit_quadratic, "linear": fit_linear, "pooled": fit_pooled, "alone": fit_alone,
+    "quadratic": fit_quadratic, "linear": fit_linear, "pooled": fit_pooled, "alone": fit_alone,
     "boosted": fit_boosted,
 }  # fmt: skip
 
@@ -427,7 +383,12 @@ def compute(data, method, split, fold, seed):
     """Scores of each individual left out by how many of its points are known, and diagnostics of the fit."""
     known = leave_out(data, split, fold)
     found, predict = fit_formula(known, seed, data) if method == "formula" else METHODS[method](known, seed)
-    row = dict.fromkeys((*DIAGNOSTICS, "rounds")) | found
+    return dict.fromkeys((*DIAGNOSTICS, "rounds")) | found | score_all(known, predict)
+
+
+def score_all(known, predict):
+    """Scores of each individual that was left out, by how many of its points are known: part of a row."""
+    row = {}
     for k in KNOWN:
         those = [int(one) for one in known.out if len(known.rows(one)) > k]
         predicted = [predict(one, k) for one in those]
