@@ -18,7 +18,7 @@ DRAWN = lots.draw(PAGES, 5, always=ALWAYS)
 NAME = """e => (e.querySelector("caption") ?? e).textContent.trim().slice(0, 60)"""
 SHOWN = "e => e.checkVisibility() && e.clientWidth"
 # of each width: code that scrolls, lines of code that wrap though they are short, tables that scroll, those that lose
-# their first column, numbers that touch their formula
+# their first column, numbers that touch their formula, pictures that are stretched
 MEASURE = f"""columns => {{
     const name = {NAME}, list = (selector) => [...document.querySelectorAll("main " + selector)].filter({SHOWN});
     const scrolls = e => e.scrollWidth > e.clientWidth + 1;
@@ -41,6 +41,12 @@ MEASURE = f"""columns => {{
         return {{ top: all.top, bottom: all.bottom, left: Math.max(all.left, box.left),
                   right: Math.min(all.right, box.right) }};
     }};
+    const isStretched = e => {{  // what is not loaded yet has the size that it says
+        const [wide, high] = e.naturalWidth ? [e.naturalWidth, e.naturalHeight]
+            : ["width", "height"].map(side => +e.getAttribute(side));
+        const fills = getComputedStyle(e).objectFit === "fill";
+        return fills && Math.abs(e.clientWidth * high / (e.clientHeight * wide) - 1) > 0.03;
+    }};
     const tables = list("table").filter(table => scrolls(boxOf(table)));
     return {{
         code: list("pre").filter(scrolls).map(name),
@@ -49,6 +55,7 @@ MEASURE = f"""columns => {{
         unlabelled: tables.filter(losesLabels).map(name),
         numbers: list("div.math > .eqno").filter(number => [...number.parentElement.querySelectorAll("mjx-math")].some(
             formula => meet(seen(formula), number.getBoundingClientRect()))).map(name),
+        stretched: list("img[width][height]").filter(isStretched).map(e => e.alt.slice(0, 60)),
         page: document.documentElement.scrollWidth,
     }};
 }}"""
@@ -98,11 +105,16 @@ def test_the_first_column_of_a_table_that_scrolls_stays(measured):
     expect_none([f"{width}: {name}" for width, found in measured[1].items() for name in found["unlabelled"]])
 
 
+def test_no_picture_is_stretched(measured):
+    expect_none([f"{width}: {name}" for width, found in measured[1].items() for name in found["stretched"]])
+
+
 def test_no_formula_meets_its_number(measured):
     expect_none([f"{width}: {name}" for width, found in measured[1].items() for name in found["numbers"]])
 
 
 FAULTY = """<!doctype html><body style="margin: 0; width: 300px"><main>
+    <img width="80" height="20" style="max-width: 40px; width: 80px; height: 20px" alt="a picture">
     <pre style="overflow: auto">{line}</pre>
     <pre style="white-space: pre-wrap"><span class="line" style="display: block; line-height: 20px">{words}</span></pre>
     <div style="overflow: auto"><table><tr><th>label<td><pre>{line}</pre></table></div>
@@ -115,7 +127,7 @@ def test_what_is_cut_off_is_found(window):
         page.set_content(FAULTY.format(line="x" * 200, words="word " * 17))
         found = measure(page, 390)
     assert {part: len(found[part]) for part in found if part != "page"} == {
-        "code": 1, "wrapped": 1, "tables": 1, "unlabelled": 1, "numbers": 1
+        "code": 1, "wrapped": 1, "tables": 1, "unlabelled": 1, "numbers": 1, "stretched": 1
     }  # fmt: skip
 
 
