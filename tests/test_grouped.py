@@ -760,15 +760,6 @@ def test_a_stranger_goes_from_file_to_predictions(tmp_path, name):
     assert found.advice.startswith("Use ")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["shared", "unshared", "none"])
-def test_advice_is_right_where_the_truth_is_known(kind):
-    network = grouped.estimate(read_known(kind, 0)).network
-    found = [rivals.compare(read_known(kind, s), seed=s, network=network, rivals=FAST) for s in range(20)]
-    right = {"shared": {"network"}, "unshared": set(rivals.RIVALS), "none": {"line", "hierarchical line"}}[kind]
-    assert sum(rivals.choose(each) in right for each in found) >= 19
-
-
 def test_the_strangers_files_are_written_by_a_script(tmp_path):
     subprocess.run([sys.executable, strangers.__file__, tmp_path], check=True)
     sizes = {name: len(pd.read_csv(tmp_path / f"{name}.csv")) for name in strangers.MAKERS}
