@@ -71,6 +71,12 @@ def predict(X):
     return softmax(h2 @ w["w3"] + w["b3"][:, None], axis=-1)
 
 
+@cache
+def predict_known(name):
+    """Class probabilities of the images of this name, which several tests ask for."""
+    return predict(load_images()[1][name])
+
+
 def ask_plane(method, points):
     """P(class 1) at points of the plane, (draw, obs)."""
     about = read_about("flat_advi")
@@ -86,7 +92,8 @@ def ask_plane(method, points):
 def load_images():
     """The chapter's images: what it tests on, and what is no digit."""
     data = digits.load(seed=0)
-    return data, {name: X for name, (X, _) in digits.make_outsiders(data, seed=1).items()}
+    outside = {name: X for name, (X, _) in digits.make_outsiders(data, seed=1).items()}
+    return data, outside | {"test digits": data.X_test, "validation": data.X_validation}
 
 
 def read_outputs(name):
@@ -124,14 +131,12 @@ def test_the_draws_are_small():
 
 def test_no_figure_that_the_chapter_prints_moves_by_more_than_its_error():
     """Two hundred draws, each weight at one of five levels, stand for those that the chapter has."""
-    (data, outside), limit = load_images(), read_about("digits")["limit"]
-    p = predict(data.X_test)
+    data, limit, p = load_images()[0], read_about("digits")["limit"], predict_known("test digits")
     right = 100 * np.mean(p.mean(axis=0).argmax(axis=1) == data.y_test)
     found = {"digits read right": right, "sure of its answers, on average": 100 * p.mean(axis=0).max(axis=1).mean()}
-    rows = {"test digits": data.X_test, "letters": outside["letters"], "noise": outside["noise"],
-            "digits in white on black": outside["inverted"], "digits on their side": outside["rotated"]}  # fmt: skip
-    for name, X in rows.items():
-        found[name] = 100 * np.mean(score.split_uncertainty(predict(X))["ignorance"] > limit)
+    rows = {"digits in white on black": "inverted", "digits on their side": "rotated"}  # as the chapter calls them
+    for row in ("test digits", "letters", "noise", *rows):
+        found[row] = 100 * np.mean(score.split_uncertainty(predict_known(rows.get(row, row)))["ignorance"] > limit)
     printed = {name: find_printed("digits", name)[0] for name in found}
     off = {name: abs(found[name] - value) / error for name, (value, error) in printed.items()}
     assert max(off.values()) < 1, off
@@ -139,8 +144,7 @@ def test_no_figure_that_the_chapter_prints_moves_by_more_than_its_error():
 
 def test_the_limit_would_be_the_same_from_what_is_stored():
     """Its own error is that of a quantile of 397 images, some 0.07 bits; what is stored moves it by less."""
-    data, _ = load_images()
-    ignorance = score.split_uncertainty(predict(data.X_validation))["ignorance"]
+    ignorance = score.split_uncertainty(predict_known("validation"))["ignorance"]
     rng = np.random.default_rng(1)
     again = [np.quantile(rng.choice(ignorance, len(ignorance)), 1 - stored.PRICE) for _ in range(200)]
     assert abs(np.quantile(ignorance, 1 - stored.PRICE) - read_about("digits")["limit"]) < np.std(again)
@@ -234,9 +238,13 @@ def told(tmp_path_factory):
     (folder / "live" / "package.json").write_text('{"type": "module"}')
     for path in LIVE.iterdir():
         (folder / "live" / path.name).write_bytes(path.read_bytes())
-    data, outside = load_images()
+    _, images = load_images()
     strokes = [*DRAWN.values(), *(e["strokes"] for e in read_about("digits")["examples"] if "strokes" in e)]
-    asked = {"images": np.vstack([data.X_test, outside["letters"]]).tolist(), "strokes": strokes, "points": POINTS}
+    asked = {
+        "images": np.vstack([images["test digits"], images["letters"]]).tolist(),
+        "strokes": strokes,
+        "points": POINTS,
+    }
     command = [compute_driver_executable()[0], folder / "ask.mjs", folder / "live"]
     done = subprocess.run(command, input=json.dumps(asked), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -244,7 +252,8 @@ def told(tmp_path_factory):
 
 
 def test_every_test_digit_and_every_letter_gets_the_answer_that_python_gives(told):
-    p, answers = predict(np.array(told["images"])), told["said"]["answers"]
+    p = np.concatenate([predict_known(name) for name in ("test digits", "letters")], axis=1)
+    answers = told["said"]["answers"]
     np.testing.assert_allclose([answer["mean"] for answer in answers], p.mean(axis=0), atol=1e-9)
     for name, values in score.split_uncertainty(p).items():
         np.testing.assert_allclose([answer[name] for answer in answers], values, atol=1e-9)
@@ -408,7 +417,7 @@ def test_a_stroke_takes_the_place_of_an_example(pad):
 def test_chromium_says_of_every_test_digit_what_python_says(pad_tab):
     page, _ = pad_tab
     data, _ = load_images()
-    p = predict(data.X_test)
+    p = predict_known("test digits")
     said = np.array(page.evaluate(IN_CHROMIUM, [data.X_test.tolist(), read_about("digits")["limit"]]))
     np.testing.assert_allclose(said[:, :10], p.mean(axis=0), atol=1e-9)
     np.testing.assert_allclose(said[:, 10], score.split_uncertainty(p)["ignorance"], atol=1e-9)
@@ -604,8 +613,15 @@ def find_violations(page, part):
     return _run_axe(page, where, FORM) + _run_axe(page, where, {"runOnly": COLOUR_RULES})
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize(
+    ("width", "theme"),
+    [
+        (390, "light"),
+        (1280, "dark"),
+        pytest.param(390, "dark", marks=pytest.mark.slow),
+        pytest.param(1280, "light", marks=pytest.mark.slow),
+    ],
+)
 def test_axe_finds_nothing_and_a_phone_has_room(chromium, address, width, theme):
     with open_context(chromium, width=width, theme=theme) as context:
         with open_tab(context, f"{address}book/digits.html") as (page, log):

@@ -25,7 +25,7 @@ const FRAME = `
 <p class="pad-note">Each dot is what one of the <span class="pad-count"></span> networks says; the bar ends at their
 mean.</p>
 <ul class="pad-doubts" aria-label="Doubt in bits"></ul>
-<p class="pad-note">Each mark is where one digit in twenty lies above. The mark of ignorance is the limit.</p></div>
+<p class="pad-note">Of the digits that the limit comes from, one in twenty lies above each mark. Ignorance decides.</p></div>
 <div class="pad-examples" role="group" aria-label="Examples"></div>
 <p class="pad-note">Draw with the mouse or a finger. By keyboard, arrow keys move the pen, Space puts it down and lifts
 it. <strong>What you draw stays in this browser; nothing is sent.</strong></p>
