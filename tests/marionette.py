@@ -17,6 +17,17 @@ import pytest
 
 FIREFOX_NAMES = ("firefox-esr", "firefox")
 SECONDS = 60  # to start, or to answer
+SETTINGS = {  # it asks nobody for anything but the page
+    "app.normandy.enabled": False,
+    "app.update.auto": False,
+    "browser.region.network.url": "",
+    "datareporting.policy.dataSubmissionEnabled": False,
+    "extensions.update.enabled": False,
+    "network.captive-portal-service.enabled": False,
+    "network.connectivity-service.enabled": False,
+    "services.settings.server": "data:,",
+    "ui.prefersReducedMotion": 1,
+}
 KEYS = {"ArrowLeft": "\ue012", "ArrowUp": "\ue013", "ArrowRight": "\ue014", "ArrowDown": "\ue015", "Space": " ",
         "Backspace": "\ue003", "Delete": "\ue017", "Shift": "\ue008", "Enter": "\ue007"}  # fmt: skip
 
@@ -111,8 +122,7 @@ def launch_firefox():
         pytest.skip("no Firefox found: set FIREFOX, or install firefox-esr")
     with tempfile.TemporaryDirectory(prefix="bnn-firefox-") as profile:
         port = find_port()
-        settings = {"marionette.port": port, "ui.prefersReducedMotion": 1, "app.normandy.enabled": False,
-                    "datareporting.policy.dataSubmissionEnabled": False, "app.update.auto": False}  # fmt: skip
+        settings = SETTINGS | {"marionette.port": port}
         lines = [f"user_pref({json.dumps(name)}, {json.dumps(value)});" for name, value in settings.items()]
         Path(profile, "user.js").write_text("\n".join(lines))
         command = [path, "--marionette", "--headless", "--no-remote", "--profile", profile]

@@ -197,7 +197,7 @@ def test_thirteen_codes_go_into_a_word_the_first_as_the_digit_that_counts_least(
 
 def test_a_page_has_the_script_that_its_chapter_names_and_others_have_none():
     pages = ("book/digits", "book/flat_advi", "book/moons", "digits", "book/teach/digits")
-    assert [find_script(page) for page in pages] == ["pad.js", "hover.js", None, None, None]
+    assert [find_script(page) for page in pages] == ["digit_pad.js", "hover.js", None, None, None]
 
 
 # --- what a browser computes is what Python computes

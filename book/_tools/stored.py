@@ -141,7 +141,7 @@ def store_digits():
     levels, mean, sd, code = round_draws(np.hstack([values.reshape(n_draws, -1) for values in weights.values()]))
     (means, step_mean), (sds, step_sd) = pack_whole(mean), pack_whole(sd)
     about = {
-        "script": "pad.js",
+        "script": "digit_pad.js",
         "code": digest_cells("digits", "STROKES"),
         "draws": n_draws,
         "shapes": {name: list(values.shape[1:]) for name, values in weights.items()},
