@@ -94,7 +94,9 @@ export const percent = (p) => `${Math.round(100 * p)}\u00a0%`;
  * @param {number} limit
  */
 export function describe({ mean, best, knows, ignorance }, limit) {
-  const guess = `${best}, ${percent(mean[best])}`, bits = ignorance.toFixed(2), most = limit.toFixed(2);
+  const guess = `${best}, ${percent(mean[best])}`;
+  const digits = Math.abs(ignorance - limit) < 0.01 ? 4 : 2;  // "1.36, above 1.36" would be a riddle
+  const bits = ignorance.toFixed(digits), most = limit.toFixed(digits);
   return knows
     ? { short: guess, why: `The networks agree well enough: ignorance ${bits} bits, below its limit of ${most}.` }
     : {
