@@ -1,4 +1,4 @@
-"""The two real tables with groups: the files are those that were published, and scores are put together as they should."""
+"""The two real tables with groups: files are those that were published, and scores are put together rightly."""
 
 import json
 
@@ -134,7 +134,7 @@ def test_both_partitions_have_every_model_but_bambi_which_has_the_rows_of_one():
 
 def test_a_fit_is_asked_with_the_options_of_its_name(monkeypatch):
     seen = []
-    verdict = type("Verdict", (), dict(converged=True, rhat=1.0, ess=9, ess_tail=8, divergences=0))
+    verdict = type("Verdict", (), {"converged": True, "rhat": 1.0, "ess": 9, "ess_tail": 8, "divergences": 0})
     monkeypatch.setattr(grouped, "compile_network", lambda rows, **options: options)
     monkeypatch.setattr(
         grouped, "fit", lambda rows, **given: seen.append((given["network"], given["sampler"])) or
