@@ -122,14 +122,12 @@ def test_partitions_are_averaged_and_other_rows_left_alone():
     assert study.gather(table, "contraception", seeds=(1,)).gain("network", "line")[0] == 0
 
 
-def test_both_partitions_have_every_model_but_bambi_which_has_the_rows_of_one():
+def test_both_partitions_have_every_model_but_bambi_has_no_groups():
     cases = pd.DataFrame(study.CASES)
-    is_bambi = cases["model"] == "hierarchical line"
-    found = cases[~is_bambi].groupby(["data", "over", "model"]).size()
+    found = cases.groupby(["data", "over", "model"]).size()
     assert (found == study.N_FOLDS * len(study.SEEDS)).all()
-    assert len(found) == len(study.SOURCES) * len(rivals.OVER) * len(rivals.RIVALS)
-    assert set(cases[is_bambi]["over"]) == {"rows"}
-    assert set(cases[is_bambi]["seed"]) == {1}
+    assert len(found) == len(study.SOURCES) * (len(study.MODELS) + len(rivals.RIVALS))
+    assert ("contraception", "groups", "hierarchical line") not in found
 
 
 def test_a_fit_is_asked_with_the_options_of_its_name(monkeypatch):
