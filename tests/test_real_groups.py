@@ -8,7 +8,6 @@ import pytest
 from bnn import grouped, outcome, rivals
 from bnn.report import DATA
 from studies import real_groups as study
-from studies import real_groups_chains
 
 every_table = pytest.mark.parametrize("name", study.SOURCES)
 
@@ -128,19 +127,3 @@ def test_both_partitions_have_every_model_but_bambi_has_no_groups():
     assert (found == study.N_FOLDS * len(study.SEEDS)).all()
     assert len(found) == len(study.SOURCES) * (len(study.MODELS) + len(rivals.RIVALS))
     assert ("contraception", "groups", "hierarchical line") not in found
-
-
-def test_a_fit_is_asked_with_the_options_of_its_name(monkeypatch):
-    seen = []
-    verdict = type("Verdict", (), {"converged": True, "rhat": 1.0, "ess": 9, "ess_tail": 8, "divergences": 0})
-    monkeypatch.setattr(grouped, "compile_network", lambda rows, **options: options)
-    monkeypatch.setattr(
-        grouped, "fit", lambda rows, **given: seen.append((given["network"], given["sampler"])) or
-        type("Fit", (), {"verdict": verdict}),
-    )  # fmt: skip
-    real_groups_chains.compile_network.cache_clear()
-    for how in ("default", "longer", "readout"):
-        found = real_groups_chains.compute("contraception", how, 1)
-    real_groups_chains.compile_network.cache_clear()
-    assert seen == [({}, None), ({}, {"draws": 5000, "tune": 1500}), ({"vary": "readout"}, None)]
-    assert found == {"converged": True, "rhat": 1.0, "ess": 8.0, "divergences": 0}
