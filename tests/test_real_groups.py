@@ -1,0 +1,129 @@
+"""The two real tables with groups: files are those that were published, and scores are put together rightly."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from bnn import grouped, outcome, rivals
+from bnn.report import DATA
+from studies import real_groups as study
+
+every_table = pytest.mark.parametrize("name", study.SOURCES)
+
+
+# --- the files
+
+
+def test_contraception_is_as_r_prints_it():
+    rows = study.read_rows("contraception")
+    assert (len(rows.values), len(rows.groups), rows.kind) == (1934, 60, "binary")
+    assert rows.classes == ("no", "yes")
+    assert np.bincount(rows.labels).tolist() == [1175, 759]
+    assert np.bincount(rows.values[:, 1].astype(int)).tolist() == [530, 356, 305, 743]  # living children
+    assert np.bincount(rows.values[:, 2].astype(int)).tolist() == [1372, 562]  # rural, urban
+    assert abs(rows.values[:, 0].mean()) < 0.01
+
+
+def test_verbal_aggression_is_as_r_prints_it():
+    wide = study.load_table("aggression")
+    assert wide["gender"].value_counts().to_dict() == {"F": 243, "M": 73}
+    assert (wide["anger"].min(), wide["anger"].max(), wide["anger"].sum()) == (11, 39, 6321)
+    answers = {name: wide[name].value_counts()[["no", "perhaps", "yes"]].tolist() for name in study.ITEMS}
+    assert np.sum(list(answers.values()), axis=0).tolist() == [3973, 2081, 1530]
+    assert answers["s1_want_curse"] == [91, 95, 130]
+    assert answers["s4_do_shout"] == [259, 43, 14]
+    shout = [answers[name] for name in study.ITEMS if name.endswith("shout")]
+    assert np.sum(shout, axis=0).tolist() == [1761, 499, 268]
+
+
+def test_of_a_question_its_properties_are_kept_and_who_says_perhaps_agrees():
+    long = study.unfold(study.load_table("aggression"))
+    assert long.shape[0] == 316 * 24
+    assert long["agrees"].value_counts().to_dict() == {"no": 3973, "yes": 3611}  # column r2 in R
+    assert (long.loc[long["answer"] == "perhaps", "agrees"] == "yes").all()
+    one = long[(long["person"] == 1) & (long["item"] == "s4_do_shout")].iloc[0]
+    assert one[["anger", "male", "own_fault", "scold", "shout", "do"]].tolist() == [20, 1, 1, 0, 1, 1]
+    assert one["answer"] == "yes"
+    means = long[["own_fault", "do", "scold", "shout"]].mean()
+    np.testing.assert_allclose(means, [1 / 2, 1 / 2, 1 / 3, 1 / 3])
+
+
+def test_every_third_person_is_asked():
+    rows = study.read_rows("aggression")
+    assert [int(name) for name in rows.groups] == list(range(1, 317, 3))
+    assert np.bincount(rows.group).tolist() == [24] * 106
+    assert len(study.read_rows("aggression", every=1).groups) == 316
+
+
+@every_table
+def test_every_column_says_what_it_holds_and_every_origin_is_cited(name):
+    source = study.SOURCES[name]
+    assert list(source.units) == list(study.load_table(name).columns)
+    assert f"{{{source.cite}," in (DATA.parent / "references.bib").read_text()
+
+
+@pytest.mark.parametrize(("name", "old", "new"), [("contraception", "18.44", "18.45"), ("aggression", ",no", ",yes")])
+def test_a_file_that_was_changed_is_refused(tmp_path, monkeypatch, name, old, new):
+    text = (study.FOLDER / study.FILES[name]).read_text()
+    (tmp_path / study.FILES[name]).write_text(text.replace(old, new, 1))
+    monkeypatch.setattr(study, "FOLDER", tmp_path)
+    with pytest.raises(ValueError, match="was changed since it was published"):
+        study.read_rows(name)
+
+
+# --- the scores
+
+
+@pytest.fixture
+def cheap(monkeypatch):
+    """Networks that say 0.4 to everybody, and one partition of a table."""
+    monkeypatch.setattr(study, "compile_network", lambda data: None)
+    monkeypatch.setattr(grouped, "compile_network", lambda rows, **options: None)
+    monkeypatch.setattr(grouped, "fit", lambda rows, **options: type("Fit", (), {"groups": ()}))
+    said = lambda fit, held, *, seed: outcome.Prediction(np.full((1, len(held.values)), 0.4), None, 1.0)  # noqa: E731
+    monkeypatch.setattr(grouped, "predict", said)
+    monkeypatch.setattr(study, "MODELS", ("line", "quadratic", "network"))
+
+
+@every_table
+def test_what_folds_and_groups_kept_gives_the_gains_errors_and_advice_of_a_comparison(cheap, name):
+    cases = [case for case in study.CASES if case["data"] == name and case["seed"] == 1]
+    table = [case | study.compute(**case) for case in cases if case["model"] in study.MODELS]
+    found = study.gather(json.loads(json.dumps(table)), name, seeds=(1,))
+    whole = rivals.compare(study.read_rows(name), seed=1, n_folds=study.N_FOLDS, rivals=("line", "quadratic"))
+    for over in rivals.OVER:
+        for other in ("line", "quadratic"):
+            wanted = whole.gain("network", other, over)
+            assert found.gain("network", other, over) == pytest.approx(wanted, abs=1e-6)
+    assert rivals.advise(found) == rivals.advise(whole)
+
+
+def test_bins_count_every_row_and_their_error_is_over_groups(cheap):
+    cases = [case for case in study.CASES if (case["data"], case["over"], case["seed"]) == ("aggression", "groups", 1)]
+    table = [case | study.compute(**case) for case in cases if case["model"] == "network"]
+    found, rows = study.calibrate(table, "aggression", seeds=(1,)), study.read_rows("aggression")
+    assert found["n"].tolist() == [len(rows.labels)]
+    np.testing.assert_allclose([found["p"][0], found["share"][0]], [0.4, rows.labels.mean()])
+    off = np.bincount(rows.group, rows.labels - 0.4)
+    np.testing.assert_allclose(found["error"], np.sqrt(np.sum(off**2)) / len(rows.labels), rtol=1e-5)
+
+
+def test_partitions_are_averaged_and_other_rows_left_alone():
+    def make(seed, model, value):
+        return {"data": "contraception", "over": "rows", "model": model, "seed": seed, "sums": [value] * 60}
+
+    table = [make(1, "network", -1.0), make(2, "network", -3.0), make(1, "line", -1.0), make(2, "line", -1.0)]
+    table += [row | {"data": "aggression"} for row in table]
+    sizes = np.bincount(study.read_rows("contraception").group)
+    gain = study.gather(table, "contraception").gain("network", "line")[0]
+    assert gain == pytest.approx(60 * -1.0 / sizes.sum())
+    assert study.gather(table, "contraception", seeds=(1,)).gain("network", "line")[0] == 0
+
+
+def test_both_partitions_have_every_model_but_bambi_has_no_groups():
+    cases = pd.DataFrame(study.CASES)
+    found = cases.groupby(["data", "over", "model"]).size()
+    assert (found == study.N_FOLDS * len(study.SEEDS)).all()
+    assert len(found) == len(study.SOURCES) * (len(study.MODELS) + len(rivals.RIVALS))
+    assert ("contraception", "groups", "hierarchical line") not in found
