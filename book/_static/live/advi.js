@@ -17,7 +17,8 @@ const EPSILON = 0.1;
 const WINDOW = 10; // gradients whose squares are summed
 const JUDGED = 1000; // last steps, whose mean loss ranks the starts
 const HALF_LOG_2PI = 0.9189385332046728;
-const STREAM = 1000; // far from those of chains
+const FITS = 1000; // the first stream of fits, far from those of chains
+export const DRAWS = 2000; // the stream of draws from the best
 
 /**
  * The negative ELBO at one draw, mean + sd * z with sd = softplus(rho), as PyMC estimates it; slopes of mean and rho are
@@ -53,7 +54,7 @@ export function makeLoss(model) {
  */
 export function makeFit({ model, seed, start = 0, startSd = 0.1 }) {
   const { size } = model;
-  const random = makeRandom(seed, STREAM + start);
+  const random = makeRandom(seed, FITS + start);
   const computeLoss = makeLoss(model);
   const mean = Float64Array.from({ length: size }, () => random.normal());
   const rho = new Float64Array(size).fill(log(exp(startSd) - 1));
@@ -93,40 +94,64 @@ export function makeFit({ model, seed, start = 0, startSd = 0.1 }) {
  */
 
 /**
- * The best of several fits, by loss.
- * @param {{ model: Model, seed: number, steps?: number, starts?: number, startSd?: number,
- *   onStep?: (start: number, step: number) => void }} options
- * @returns {Approximation}
+ * Several fits, one after the other and step by step, of which the one with the least loss is kept.
+ * @param {{ model: Model, seed: number, steps?: number, starts?: number, startSd?: number }} options
  */
-export function fitAdvi({ model, seed, steps = 30000, starts = 3, startSd = 0.1, onStep }) {
-  /** @type {{ mean: Float64Array, sd: Float64Array, elbo: Float64Array } | undefined} */
-  let kept;
-  let best = 0;
-  const losses = [];
-  for (let start = 0; start < starts; start++) {
-    const fit = makeFit({ model, seed, start, startSd });
-    const elbo = new Float64Array(steps);
-    let sum = 0;
-    for (let i = 0; i < steps; i++) {
-      const loss = fit.step();
-      elbo[i] = -loss;
-      if (i >= steps - JUDGED) sum += loss;
-      if (onStep && i % 1000 === 999) onStep(start, i + 1);
+export function makeSearch({ model, seed, steps = 30000, starts = 3, startSd = 0.1 }) {
+  if (!(steps >= 1 && starts >= 1)) throw new RangeError(`steps=${steps}, starts=${starts}; wanted: at least 1`);
+  /** @type {(ReturnType<typeof makeFit> & { elbo: Float64Array, loss: number })[]} */
+  const fits = [];
+  let taken = 0;
+
+  function step() {
+    const i = taken % steps;
+    if (i === 0) {
+      const fit = makeFit({ model, seed, start: fits.length, startSd });
+      fits.push({ ...fit, elbo: new Float64Array(steps), loss: 0 });
     }
-    losses.push(sum / Math.min(steps, JUDGED));
-    if (!kept || losses[start] < losses[best]) {
-      best = start;
-      kept = { mean: fit.mean, sd: fit.rho.map(softplus), elbo };
-    }
+    const fit = fits[fits.length - 1];
+    const loss = fit.step();
+    fit.elbo[i] = -loss;
+    if (i >= steps - JUDGED) fit.loss += loss / Math.min(steps, JUDGED);
+    taken += 1;
   }
-  if (!kept) throw new RangeError(`starts=${starts}; wanted: at least 1`);
-  const { mean, sd } = kept;
+
+  /** @returns {Approximation} */
+  function finish() {
+    const losses = fits.map(({ loss }) => loss);
+    const best = losses.indexOf(Math.min(...losses));
+    const { mean, elbo, rho } = fits[best];
+    const sd = rho.map(softplus);
+    return {
+      mean,
+      sd,
+      elbo,
+      losses,
+      best,
+      draw(random, theta) {
+        for (let i = 0; i < theta.length; i++) theta[i] = mean[i] + sd[i] * random.normal();
+      },
+    };
+  }
+
   return {
-    ...kept,
-    losses,
-    best,
-    draw(random, theta) {
-      for (let i = 0; i < theta.length; i++) theta[i] = mean[i] + sd[i] * random.normal();
+    step,
+    finish,
+    get done() {
+      return taken === steps * starts;
+    },
+    get share() {
+      return taken / (steps * starts);
     },
   };
+}
+
+/**
+ * The best of several fits, by loss.
+ * @param {Parameters<typeof makeSearch>[0]} options
+ */
+export function fitAdvi(options) {
+  const search = makeSearch(options);
+  while (!search.done) search.step();
+  return search.finish();
 }

@@ -3,7 +3,8 @@
  * The book's networks as densities: log density, gradient and predictions.
  *
  * One network has two hidden layers of tanh units and no biases: h1 = tanh(x W1), h2 = tanh(h1 W2), logit = h2 w3. Its
- * weights lie one after the other: W1 (2, a), W2 (a, b), w3 (b), rows first, as PyMC has them.
+ * weights lie one after the other: W1 (2, a), W2 (a, b), w3 (b), rows first, as PyMC has them. With biases a third
+ * input is always 1, and W1 is (3, a), as in an exercise of the chapter on the flat network.
  */
 
 import { exp, log, logistic, softplus, tanh } from "./elementary.js";
@@ -27,6 +28,7 @@ import { exp, log, logistic, softplus, tanh } from "./elementary.js";
  * @property {Float64Array} X x1, x2, x1, x2, …
  * @property {ArrayLike<number>} y 0 or 1
  * @property {number[]} [hidden] units of both hidden layers; default 5 and 5
+ * @property {boolean} [biases] whether a third input is always 1; default no
  */
 
 /**
@@ -41,12 +43,13 @@ const HALF_LOG_2PI = 0.9189385332046728;
 /**
  * What all networks of one architecture share: loops over points.
  * @param {number[]} hidden
+ * @param {boolean} biases
  */
-function makeArchitecture([a, b]) {
+function makeArchitecture([a, b], biases) {
   const h1 = new Float64Array(a);
   const h2 = new Float64Array(b);
   const d2 = new Float64Array(b);
-  const second = 2 * a; // where W2 starts
+  const second = (biases ? 3 : 2) * a; // where W2 starts
   const third = second + a * b;
   const size = third + b;
 
@@ -57,7 +60,7 @@ function makeArchitecture([a, b]) {
    * @param {number} x2
    */
   function computeLogit(w, x1, x2) {
-    for (let j = 0; j < a; j++) h1[j] = tanh(x1 * w[j] + x2 * w[a + j]);
+    for (let j = 0; j < a; j++) h1[j] = tanh(x1 * w[j] + x2 * w[a + j] + (biases ? w[2 * a + j] : 0));
     let logit = 0;
     for (let k = 0; k < b; k++) {
       let sum = 0;
@@ -101,6 +104,7 @@ function makeArchitecture([a, b]) {
         const d1 = sum * (1 - h * h);
         g[j] += x1 * d1;
         g[a + j] += x2 * d1;
+        if (biases) g[2 * a + j] += d1;
       }
     }
     return loglik;
@@ -136,10 +140,10 @@ function makeArchitecture([a, b]) {
  * @param {Data & { sd?: number }} options
  * @returns {Model}
  */
-export function makeFlat({ X, y, hidden = [5, 5], sd = 1 }) {
+export function makeFlat({ X, y, hidden = [5, 5], biases = false, sd = 1 }) {
   const labels = Uint8Array.from(y);
   const n = labels.length;
-  const network = makeArchitecture(hidden);
+  const network = makeArchitecture(hidden, biases);
   const size = network.size;
   const precision = 1 / (sd * sd);
   const constant = -size * (HALF_LOG_2PI + log(sd));
@@ -174,12 +178,13 @@ export function makeFlat({ X, y, hidden = [5, 5], sd = 1 }) {
  *   group: of each point, from 0; sdScale: of the HalfNormal prior of the sds, where they are learned
  * @returns {Model}
  */
-export function makeHierarchical({ X, y, group, nGroups, hidden = [5, 5], sdScale = 1, ties = "learned" }) {
-  if (ties === "pooled" || ties === 1) return makeFlat({ X, y, hidden });
+export function makeHierarchical(options) {
+  const { X, y, group, nGroups, hidden = [5, 5], biases = false, sdScale = 1, ties = "learned" } = options;
+  if (ties === "pooled" || ties === 1) return makeFlat({ X, y, hidden, biases });
   const learned = ties === "learned";
   const tie = typeof ties === "number" ? ties : 0;
   const sorted = sortByGroup(X, y, group, nGroups);
-  const network = makeArchitecture(hidden);
+  const network = makeArchitecture(hidden, biases);
   const layout = placeLayers(network.layers, nGroups, learned || tie > 0, learned);
   const { size, names, layers } = layout;
   const weights = Array.from({ length: nGroups }, () => new Float64Array(network.size));

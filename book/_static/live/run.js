@@ -60,10 +60,9 @@ export function computeEntropy(p) {
 /**
  * What is judged besides the log likelihood and the sds: up to a hundred of the points, spread over them by the golden
  * ratio, so that no row or column of a grid is preferred; numbers of points, in order.
- * @param {Job} job
+ * @param {number} n how many there are
  */
-export function chooseJudged({ points }) {
-  const n = points.length / 2;
+export function chooseJudged(n) {
   if (n <= JUDGED) return Array.from({ length: n }, (_, i) => i);
   const chosen = new Set();
   for (let i = 0; chosen.size < JUDGED; i++) chosen.add(Math.floor(((i * 0.6180339887498949) % 1) * n));
@@ -74,10 +73,9 @@ export function chooseJudged({ points }) {
  * The sums of one chain.
  * @param {Job} job
  * @param {Model} model
- * @param {number[]} judged
  * @param {number} chain its number
  */
-export function makeTally(job, model, judged, chain) {
+export function makeTally(job, model, chain) {
   const n = job.points.length / 2;
   const nDraws = job.settings.draws ?? 500;
   const latest = new Float64Array(n);
@@ -85,8 +83,10 @@ export function makeTally(job, model, judged, chain) {
   const entropy = new Float64Array(n);
   const energy = new Float64Array(nDraws);
   const divergent = new Uint8Array(nDraws);
+  const judged = chooseJudged(job.points.length / 2);
   /** @type {Record<string, Float64Array>} */
   const quantities = {};
+  const atPoints = judged.map((i) => (quantities[`point ${i}`] = new Float64Array(nDraws)));
   /** @type {Record<string, number>} */
   let describe = {};
   /** @type {Record<string, number>} */
@@ -122,7 +122,7 @@ export function makeTally(job, model, judged, chain) {
     }
     for (const [name, value] of Object.entries(describe)) described[name] = (described[name] ?? 0) + value;
     if (tuning) return;
-    for (const i of judged) note(`point ${i}`, latest[i]);
+    for (let k = 0; k < judged.length; k++) atPoints[k][kept] = latest[judged[k]];
     for (const [name, value] of Object.entries(describe)) note(name, value);
     note("log likelihood", model.logLikelihood(draw.theta));
     energy[kept] = draw.energy;
@@ -131,7 +131,7 @@ export function makeTally(job, model, judged, chain) {
     kept += 1;
   }
 
-  /** @param {{ taken: number, gradients: number, done: boolean }} sampler @returns {Report} */
+  /** @param {{ taken: number, gradients: number }} sampler @returns {Report} */
   function report({ taken, gradients }) {
     return {
       chain, taken, gradients, tuning, divergences, count, probability, entropy, latest: Float32Array.from(latest),

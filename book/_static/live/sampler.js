@@ -54,7 +54,44 @@ function findSupport() {
   return asked;
 }
 
-const startWorker = () => new Worker(new URL("./worker.js", import.meta.url), { type: "module" });
+/** @type {Worker[]} workers that wait: a new run starts at once, with code that is compiled */
+const waiting = [];
+let lastId = 0;
+
+/**
+ * Workers for one run.
+ * @param {number} n
+ * @param {(data: any) => void} listen to what they say of this run
+ * @param {(message: string) => void} fail
+ */
+function hire(n, listen, fail) {
+  const id = ++lastId;
+  const workers = Array.from(
+    { length: n },
+    () => waiting.pop() ?? new Worker(new URL("./worker.js", import.meta.url), { type: "module" }),
+  );
+  let isHired = true;
+  for (const worker of workers) {
+    worker.onmessage = ({ data }) => {
+      if (isHired && data.id === id) data.kind === "error" ? fail(data.message) : listen(data);
+    };
+    worker.onerror = (event) => {
+      if (!isHired) return;
+      isHired = false; // workers that cannot be started are not kept
+      fail(event.message || "a worker could not be started");
+    };
+  }
+  /** @param {object} order @param {number} [w] */
+  const tell = (order, w) => {
+    if (isHired) for (const worker of w === undefined ? workers : [workers[w]]) worker.postMessage({ id, ...order });
+  };
+  function dismiss() {
+    tell({ kind: "stop" });
+    if (isHired) waiting.push(...workers);
+    isHired = false;
+  }
+  return { tell, dismiss };
+}
 
 /**
  * Sample. Draws depend on the job alone, never on the number of workers, on pauses or on the clock.
@@ -65,116 +102,133 @@ export function sample(job, { onProgress, onDone, onError }) {
   const nChains = job.settings.chains ?? 4;
   const nAll = (job.settings.tune ?? 500) + (job.settings.draws ?? 500);
   const nWorkers = Math.min(nChains, 4, navigator.hardwareConcurrency || 2);
-  const workers = Array.from({ length: nWorkers }, startWorker);
-  /** @type {Report[]} */
-  const reports = [];
+  const { tell, dismiss } = hire(nWorkers, listen, fail);
+  /** @type {(Report | undefined)[]} */
+  const reports = Array.from({ length: nChains });
   /** @type {ReturnType<ReturnType<typeof import("./run.js").makeTally>["hand"]>[]} */
   const drawn = [];
   let started = performance.now();
-  let seconds = 0;
-  let isPaused = false;
+  let seconds = 0; // before the last pause
+  let isRunning = true;
   let last = -Infinity;
 
-  const readClock = () => seconds + (isPaused ? 0 : (performance.now() - started) / 1000);
-  const countGradients = () => reports.reduce((sum, { gradients }) => sum + gradients, 0);
+  const readClock = () => seconds + (isRunning ? (performance.now() - started) / 1000 : 0);
+
+  /** @param {boolean} run */
+  function setRunning(run) {
+    if (run === isRunning) return;
+    seconds = readClock();
+    isRunning = run;
+    started = performance.now();
+  }
 
   /** @returns {Progress} */
   function summarise() {
-    const known = reports.filter(Boolean);
+    const known = reports.filter((report) => report !== undefined);
     return {
       ...combine(known),
-      chains: Array.from({ length: nChains }, (_, chain) => {
-        const { tuning = true, taken = 0, divergences = 0 } = reports[chain] ?? {};
-        return { tuning, done: taken / nAll, divergences };
-      }),
+      chains: reports.map((report) => ({
+        tuning: report?.tuning ?? true,
+        done: (report?.taken ?? 0) / nAll,
+        divergences: report?.divergences ?? 0,
+      })),
       latest: known.map(({ latest }) => latest),
       describe: known.map(({ describe }) => describe),
-      gradients: countGradients(),
+      gradients: known.reduce((sum, { gradients }) => sum + gradients, 0),
       seconds: readClock(),
     };
   }
 
   function judge() {
     drawn.sort((a, b) => a.chain - b.chain);
-    /** @type {Record<string, Float64Array[]>} */
-    const quantities = {};
-    for (const name of Object.keys(drawn[0].quantities)) {
-      quantities[name] = drawn.map((chain) => chain.quantities[name]);
-    }
-    const { divergent, energy } = { divergent: drawn.map((c) => c.divergent), energy: drawn.map((c) => c.energy) };
-    seconds = readClock();
-    workers[0].postMessage({ kind: "judge", run: { quantities, divergent, energy } });
-  }
-
-  function stop() {
-    for (const worker of workers) worker.terminate();
+    const names = Object.keys(drawn[0].quantities);
+    const run = {
+      quantities: Object.fromEntries(names.map((name) => [name, drawn.map(({ quantities }) => quantities[name])])),
+      divergent: drawn.map(({ divergent }) => divergent),
+      energy: drawn.map(({ energy }) => energy),
+    };
+    setRunning(false);
+    tell({ kind: "judge", run }, 0);
   }
 
   /** @param {string} message */
   function fail(message) {
-    stop();
+    dismiss();
     onError?.(message);
   }
 
-  /** @param {MessageEvent} event */
-  function listen({ data }) {
-    if (data.kind === "error") fail(data.message);
-    if (data.kind === "progress") {
-      for (const report of data.chains) reports[report.chain] = report;
+  /** @param {any} data */
+  function listen({ kind, chains, verdict }) {
+    if (kind === "progress") {
+      for (const report of chains) reports[report.chain] = report;
       if (performance.now() - last < PAUSE) return;
       last = performance.now();
       onProgress?.(summarise());
     }
-    if (data.kind === "drawn") {
-      drawn.push(...data.chains);
+    if (kind === "drawn") {
+      drawn.push(...chains);
       if (drawn.length === nChains) judge();
     }
-    if (data.kind === "verdict") {
-      stop();
-      onDone?.({ ...summarise(), verdict: { ...data.verdict, seconds, gradients: countGradients() } });
+    if (kind === "verdict") {
+      dismiss();
+      const progress = summarise();
+      onDone?.({ ...progress, verdict: { ...verdict, seconds, gradients: progress.gradients } });
     }
   }
 
-  workers.forEach((worker, w) => {
-    worker.onmessage = listen;
-    worker.onerror = (event) => fail(event.message ?? "a worker could not be started");
-    const chains = Array.from({ length: nChains }, (_, c) => c).filter((c) => c % nWorkers === w);
-    worker.postMessage({ kind: "sample", job, chains });
-  });
-
-  /** @param {boolean} pause */
-  function setPaused(pause) {
-    if (pause === isPaused) return;
-    seconds = readClock();
-    isPaused = pause;
-    started = performance.now();
-    for (const worker of workers) worker.postMessage({ kind: pause ? "pause" : "resume" });
+  for (let w = 0; w < nWorkers; w++) {
+    const chains = reports.map((_, chain) => chain).filter((chain) => chain % nWorkers === w);
+    tell({ kind: "sample", job, chains }, w);
   }
 
-  return { pause: () => setPaused(true), resume: () => setPaused(false), stop };
+  return {
+    pause() {
+      setRunning(false);
+      tell({ kind: "pause" });
+    },
+    resume() {
+      setRunning(drawn.length < nChains);
+      tell({ kind: "resume" });
+    },
+    stop: dismiss,
+  };
 }
 
 /**
- * What ADVI would say: the best of several fits, and the picture of draws from it.
- * @param {Job} job settings: seed, steps (default 30,000), starts (3) and draws (1,000)
- * @param {{ onProgress?: (progress: { done: number }) => void,
- *   onDone?: (done: Picture & { described: Record<string, number>, losses: number[], best: number,
- *     mean: Picture["mean"], fit: Omit<import("./advi.js").Approximation, "draw">, seconds: number }) => void,
- *   onError?: (message: string) => void }} listeners
+ * @typedef {Picture & { described: Record<string, number>, elbo: number, losses: number[], best: number,
+ *   history: Float64Array, fit: { mean: Float64Array, sd: Float64Array }, seconds: number }} Advice
+ *   elbo: of the best start, the mean of its last thousand steps, nats; losses: of all starts; history: the best one's
+ *   estimate of the ELBO at each step
  */
-export function approximate(job, { onProgress, onDone, onError }) {
-  const worker = startWorker();
+
+/**
+ * What ADVI says: the best of several fits, and the picture of draws from it.
+ * @param {Job} job settings: seed, steps (default 30,000), starts (3) and draws (1,000)
+ * @param {{ onProgress?: (progress: { done: number }) => void, onDone?: (advice: Advice) => void,
+ *   onError?: (message: string) => void }} listeners done: the share of all steps
+ */
+export function advise(job, { onProgress, onDone, onError }) {
   const started = performance.now();
-  const { steps = 30000, starts = 3 } = job.settings;
-  worker.onerror = (event) => onError?.(event.message ?? "a worker could not be started");
-  worker.onmessage = ({ data }) => {
-    if (data.kind === "advi progress") onProgress?.({ done: (data.start + data.step / steps) / starts });
-    if (data.kind === "error") onError?.(data.message);
-    if (data.kind !== "advi") return;
-    worker.terminate();
-    const { losses, best } = data.fit;
-    onDone?.({ ...combine([data.chain]), losses, best, fit: data.fit, seconds: (performance.now() - started) / 1000 });
-  };
-  worker.postMessage({ kind: "advi", job });
-  return { stop: () => worker.terminate() };
+  const settings = { draws: 1000, ...job.settings };
+  const { tell, dismiss } = hire(1, listen, fail);
+
+  /** @param {string} message */
+  function fail(message) {
+    dismiss();
+    onError?.(message);
+  }
+
+  /** @param {any} data */
+  function listen({ kind, share, fit, chain }) {
+    if (kind === "fitting") onProgress?.({ done: share });
+    if (kind !== "fitted") return;
+    dismiss();
+    const { mean, sd, elbo, losses, best } = fit;
+    const picture = combine([chain]);
+    const seconds = (performance.now() - started) / 1000;
+    onDone?.({ ...picture, elbo: -losses[best], losses, best, history: elbo, fit: { mean, sd }, seconds });
+  }
+
+  tell({ kind: "advise", job: { ...job, settings } });
+  return { pause: () => tell({ kind: "pause" }), resume: () => tell({ kind: "resume" }), stop: dismiss };
 }

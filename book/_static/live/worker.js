@@ -4,16 +4,17 @@
  * verdict over the draws of all workers. It is told what to do by sampler.js.
  */
 
-import { fitAdvi } from "./advi.js";
+import { DRAWS, makeSearch } from "./advi.js";
 import { verdict } from "./diagnose.js";
-import { makeModel, makeTally, chooseJudged } from "./run.js";
 import { makeChain } from "./nuts.js";
 import { makeRandom } from "./random.js";
+import { makeModel, makeTally } from "./run.js";
 
 /** @typedef {import("./run.js").Job} Job */
 
-const SLICE = 40; // ms between two looks at what was said, and between two reports
+const SLICE = 30; // ms between two looks at what was said, and between two reports
 
+let current = 0; // the run that is wanted; another one is given up at its next look
 let isPaused = false;
 /** @type {(() => void) | undefined} */
 let wake;
@@ -30,17 +31,22 @@ function takeTurn() {
   });
 }
 
-async function waitWhilePaused() {
+/** Whether to go on with a run, once it is not paused. @param {number} id */
+async function isWanted(id) {
   await takeTurn();
-  while (isPaused) await new Promise((resolve) => (wake = () => resolve(undefined)));
+  while (isPaused && current === id) await new Promise((resolve) => (wake = () => resolve(undefined)));
+  return current === id;
 }
 
-/** @param {Job} job @param {number[]} numbers of the chains */
-async function sampleChains(job, numbers) {
+/**
+ * @param {number} id of the run
+ * @param {Job} job
+ * @param {number[]} numbers of the chains
+ */
+async function sampleChains(id, job, numbers) {
   const model = makeModel(job.model);
-  const judged = chooseJudged(job);
   const runs = numbers.map((number) => ({
-    tally: makeTally(job, model, judged, number),
+    tally: makeTally(job, model, number),
     chain: makeChain({ model, ...job.settings, chain: number }),
   }));
   while (runs.some(({ chain }) => !chain.done)) {
@@ -48,42 +54,46 @@ async function sampleChains(job, numbers) {
     while (performance.now() < end && runs.some(({ chain }) => !chain.done)) {
       for (const { chain, tally } of runs) if (!chain.done) tally.add(chain.step());
     }
-    postMessage({ kind: "progress", chains: runs.map(({ tally, chain }) => tally.report(chain)) });
-    await waitWhilePaused();
+    postMessage({ id, kind: "progress", chains: runs.map(({ tally, chain }) => tally.report(chain)) });
+    if (!(await isWanted(id))) return;
   }
-  postMessage({ kind: "drawn", chains: runs.map(({ tally }) => tally.hand()) });
+  postMessage({ id, kind: "drawn", chains: runs.map(({ tally }) => tally.hand()) });
 }
 
-/** @param {Job} job */
-function approximate(job) {
+/** @param {number} id @param {Job} job */
+async function approximate(id, job) {
   const model = makeModel(job.model);
-  const { seed, steps, starts } = job.settings;
-  const onStep = (/** @type {number} */ start, /** @type {number} */ step) =>
-    postMessage({ kind: "advi progress", start, step });
-  const fit = fitAdvi({ model, seed, steps, starts, onStep });
-  const tally = makeTally(job, model, chooseJudged(job), 0);
-  const random = makeRandom(seed, 2000);
+  const { seed, steps, starts, draws = 1000 } = job.settings;
+  const search = makeSearch({ model, seed, steps, starts });
+  while (!search.done) {
+    const end = performance.now() + SLICE;
+    while (performance.now() < end && !search.done) search.step();
+    postMessage({ id, kind: "fitting", share: search.share });
+    if (!(await isWanted(id))) return;
+  }
+  const { draw, ...fit } = search.finish();
+  const tally = makeTally(job, model, 0);
+  const random = makeRandom(seed, DRAWS);
   const theta = new Float64Array(model.size);
-  for (let i = 0; i < (job.settings.draws ?? 1000); i++) {
-    fit.draw(random, theta);
+  for (let i = 0; i < draws; i++) {
+    draw(random, theta);
     tally.add({ theta, tuning: false, divergent: false, energy: 0 });
   }
-  const { draw, ...found } = fit;
-  postMessage({ kind: "advi", fit: found, chain: tally.report({ taken: 0, gradients: 0, done: true }) });
+  postMessage({ id, kind: "fitted", fit, chain: tally.report({ taken: draws, gradients: 0 }) });
 }
 
 /** @param {MessageEvent} event */
 self.onmessage = async ({ data }) => {
+  const { id, kind, job, chains, run } = data;
+  if (kind === "pause" || kind === "resume") isPaused = kind === "pause" && current === id;
+  else current = kind === "stop" ? 0 : id;
+  if (kind !== "pause") wake?.();
   try {
-    if (data.kind === "sample") await sampleChains(data.job, data.chains);
-    if (data.kind === "advi") approximate(data.job);
-    if (data.kind === "judge") postMessage({ kind: "verdict", verdict: verdict(data.run) });
-    if (data.kind === "pause") isPaused = true;
-    if (data.kind === "resume") {
-      isPaused = false;
-      wake?.();
-    }
+    if (kind === "sample" || kind === "advise") isPaused = false;
+    if (kind === "sample") await sampleChains(id, job, chains);
+    if (kind === "advise") await approximate(id, job);
+    if (kind === "judge") postMessage({ id, kind: "verdict", verdict: verdict(run) });
   } catch (error) {
-    postMessage({ kind: "error", message: String(error) });
+    postMessage({ id, kind: "error", message: String(error) });
   }
 };
