@@ -75,7 +75,8 @@ export function exp(x) {
   const base = EXP[n & 127];
   const k = n >> 7;
   const value = base + base * small;
-  return k > 1023 ? value * 2 * POWERS[2097] : value * POWERS[k + 1074];
+  if (k > 1023) return value * 2 * POWERS[k + 1073];
+  return k < -1022 ? value * POWERS[k + 1128] * POWERS[1020] : value * POWERS[k + 1074]; // 2^-54 comes last
 }
 
 // --- log
