@@ -1,6 +1,6 @@
 # The book's commands. `make help` lists them. Each does its own set-up.
 .DEFAULT_GOAL := help
-.PHONY: help site slides serve pdf frames binder-check hub-check assignments test test-all faults calibrate chapters nbval studies \
+.PHONY: help site slides serve pdf frames stills binder-check hub-check assignments test test-all faults calibrate chapters nbval studies \
 	bench claims changes browser lint lock clean
 SHELL := /bin/bash
 BIN := .venv/bin
@@ -46,6 +46,9 @@ pdf: site  ## print the site into _build/html/book.pdf, solutions unfolded (need
 
 frames: $(INSTALLED)  ## compute the pictures that a slider moves (book/_static/frames)
 	$(BIN)/python book/_tools/frames.py
+
+stills: site  ## take the pictures that stand for the live boxes where there are no scripts (needs a Chromium)
+	PYTHONPATH=$(PYTHONPATH):tests $(BIN)/python book/_tools/stills.py
 
 binder-check: $(INSTALLED)  ## run chapters as a Binder pod would: 1 CPU, 2 GB, cold caches, no network (CHAPTER=moons for one)
 	$(BIN)/python book/_tools/binder_check.py $(CHAPTER)

@@ -1,0 +1,289 @@
+// @ts-check
+// "Draw your own moons": a pad, and what four chains of the flat network say of the points on it.
+
+import { CLASS_NAMES, startPad } from "./pad.js";
+import { fit, makeGrid, paintBoundary, paintCursor, paintMap, paintPoints, traceBoundary } from "./paint.js";
+import { EXTENT, MOST_LONGER, PRESETS, SDS, WIDTHS, readHash, writeHash } from "./points.js";
+import { findStage, makeRun, paintOnFrames, wantsStillness } from "./watch.js";
+import { advise, sample } from "./sampler.js";
+import { FAILED, STOPPED, sayAdvi, sayPlace, sayProgress, sayVerdict } from "./words.js";
+
+/** @typedef {import("./points.js").Drawing} Drawing */
+/** @typedef {{mean: Float32Array, noise: Float32Array, ignorance: Float32Array}} Maps */
+
+const SIDE = 40, GRID = makeGrid(SIDE);
+const SETTINGS = { chains: 4, tune: 400, draws: 500, targetAccept: 0.9 };
+const TOPS = { noise: 1, ignorance: 0.6 }; // bits, where the ramps end
+const RUNS = { running: "Stop", stopped: "Start again", failed: "Start again", doubt: "Walk longer", agree: "Another seed" };
+const FAN = 40; // boundaries of single networks, on the map of ignorance
+
+const MARKS = [
+  '<svg viewBox="-10 -10 20 20" aria-hidden="true"><circle r="7" fill="#0072B2" stroke="#fff"/></svg>',
+  '<svg viewBox="-10 -10 20 20" aria-hidden="true"><path d="M0-8.5 8 6H-8Z" fill="#D55E00" stroke="#fff"/></svg>',
+];
+
+/** @param {ArrayLike<number>} values */
+const average = (values) => Array.prototype.reduce.call(values, (sum, value) => sum + value, 0) / values.length;
+
+/** The parts of a box as HTML; `id` keeps the names of two boxes apart. */
+function writeBox(/** @type {string} */ id) {
+  const button = (action, words) => `<button type="button" data-do="${action}">${words}</button>`;
+  const presets = Object.entries(PRESETS).map(([key, { name }]) => button(`preset ${key}`, name)).join("");
+  const classes = CLASS_NAMES.map((name, k) => button(`class ${k}`, `${MARKS[k]}${name}`)).join("");
+  const view = (name, title, scale) => `<div class="live-view live-${name}"><p>${title}</p>
+    <canvas data-view="${name}" role="img" aria-label="Map of ${title}, nothing yet"></canvas>${scale}</div>`;
+  const bits = (top) => `<p class="live-scale" aria-hidden="true">0 <span class="live-ramp"></span> ${top} bit</p>`;
+  const draws = [1, 2, 3, 4].map((k) => `<canvas data-view="draw" role="img" aria-label="Latest network of chain ${k}"></canvas>`);
+  return `
+<div class="live-row live-presets" role="group" aria-label="Begin with"><span>Begin with</span>${presets}</div>
+<div class="live-stage">
+  <div class="live-pad"><p>probability of an attack</p>
+    <canvas data-view="pad" tabindex="0" role="application" aria-roledescription="drawing pad"
+      aria-label="Points of two classes on a plane" aria-describedby="${id}-keys"></canvas>
+    <p class="live-readout"><span class="live-swatch" aria-hidden="true">0 <span class="live-ramp"></span> 1</span>
+      <output></output></p>
+    <div class="live-row"><span class="live-segments" role="group" aria-label="Next point">${classes}</span>
+      ${button("all", "Move a class")}${button("clear", "Clear")}</div>
+  </div>
+  <div class="live-views">
+    ${view("noise", "noise", bits(TOPS.noise))}${view("ignorance", "ignorance", bits(TOPS.ignorance))}
+    <div class="live-view live-draws"><p>one network of each chain, walking</p><div>${draws.join("")}</div></div>
+    <div class="live-row live-asks">${button("advi", "What would ADVI say?")}${button("share", "Copy link")}</div>
+  </div>
+</div>
+<div class="live-row live-sliders">
+  <label for="${id}-sd">prior sd</label>
+  <input type="range" id="${id}-sd" data-set="sd" min="0" max="${SDS.length - 1}" step="1"><output for="${id}-sd"></output>
+  <label for="${id}-width">units in a layer</label>
+  <input type="range" id="${id}-width" data-set="width" min="${WIDTHS.least}" max="${WIDTHS.most}" step="1"><output for="${id}-width"></output>
+</div>
+<div class="live-verdict"><progress max="1" value="0" aria-label="Draws of four chains"></progress>
+  <p class="live-status">Four chains start when you look at them.</p>${button("run", "Stop")}</div>
+<p class="live-advi"></p><p class="live-shared"></p>
+<p id="${id}-keys" class="live-keys">Tap to put a point, drag to move it, tap it to remove it. By keyboard: arrows move a
+  cursor, Enter puts or removes, M picks up and sets down, C changes the class.</p>
+<p class="live-spoken" role="status"></p>`;
+}
+
+/** Build a box into a figure. @param {HTMLElement} figure @param {HTMLElement} box */
+export function build(figure, box) {
+  const id = `live-${figure.id || "moons"}`;
+  box.innerHTML = writeBox(id);
+  box.setAttribute("role", "group");
+  box.setAttribute("aria-label", "Draw your own moons");
+  const find = (/** @type {string} */ selector) => /** @type {any} */ (box.querySelector(selector));
+  const canvases = { pad: find("[data-view=pad]"), noise: find("[data-view=noise]"), ignorance: find("[data-view=ignorance]") };
+  const drawCanvases = /** @type {HTMLCanvasElement[]} */ ([...box.querySelectorAll("[data-view=draw]")]);
+  const say = (/** @type {string} */ text) => { find(".live-spoken").textContent = text; };
+  const show = (/** @type {string} */ text) => { find(".live-status").textContent = text; };
+
+  /** @type {Drawing} */
+  const drawing = { ...startDrawing(), ...readHash(location.hash) };
+  /** @type {{maps: Maps | null, advi: Maps | null, latest: Float32Array[], fan: Float32Array[], stage: number}} */
+  const seen = { maps: null, advi: null, latest: [], fan: [], stage: -1 };
+  let chosen = /** @type {0 | 1} */ (1), movesAll = false, showsAdvi = false, adviRun = /** @type {{stop(): void} | null} */ (null);
+  const current = () => (showsAdvi && seen.advi) || seen.maps;
+
+  const paint = paintOnFrames(() => {
+    const maps = current();
+    paintMap(canvases.pad, maps && maps.mean, "probability");
+    if (maps) paintBoundary(canvases.pad, traceBoundary(maps.mean));
+    for (const name of ["noise", "ignorance"]) {
+      paintMap(canvases[name], maps && maps[name], "doubt", TOPS[name]);
+      paintPoints(canvases[name], drawing.points, 1.6);
+    }
+    if (!showsAdvi) for (const ends of seen.fan) paintBoundary(canvases.ignorance, ends, 0.3, 0.7);
+    drawCanvases.forEach((canvas, k) => {
+      paintMap(canvas, seen.latest[k] ?? null, "probability");
+      if (seen.latest[k]) paintBoundary(canvas, traceBoundary(seen.latest[k]));
+    });
+    paintPoints(canvases.pad, drawing.points, 5.5, pad.held);
+    if (pad.cursor) paintCursor(canvases.pad, pad.cursor);
+  });
+
+  /** What the maps on show say at a place, or null. */
+  const readPlace = ({ x, y }) => {
+    const maps = current(), at = (v) => Math.min(SIDE - 1, Math.max(0, Math.round(((v + EXTENT) / (2 * EXTENT)) * (SIDE - 1))));
+    const k = at(y) * SIDE + at(x);
+    return maps && { mean: maps.mean[k], noise: maps.noise[k], ignorance: maps.ignorance[k] };
+  };
+  const pad = startPad(canvases.pad, {
+    points: drawing.points, say, onLook: paint, onChange: restart,
+    chosen: () => chosen,
+    movesAll: () => movesAll,
+    choose: (label) => { chosen = label; refresh(); },
+    describe: (place) => sayPlace(readPlace(place)),
+    onHover: (place) => {
+      find(".live-readout output").value = place && seen.maps ? sayPlace(readPlace(place)) : "";
+    },
+  });
+
+  const describeModel = () => ({
+    kind: "flat", X: Float64Array.from(drawing.points.flatMap(({ x, y }) => [x, y])),
+    y: Uint8Array.from(drawing.points, ({ label }) => label),
+    hidden: [drawing.width, drawing.width], sd: drawing.sd, biases: drawing.biases,
+  });
+  const run = makeRun(box, (isCurrent) => {
+    const settings = { ...SETTINGS, draws: SETTINGS.draws * 2 ** drawing.longer, seed: drawing.seed };
+    Object.assign(seen, { fan: [], stage: -1 });
+    box.dataset.state = "running";
+    return sample({ model: describeModel(), settings, points: GRID }, {
+      onProgress: (progress) => { if (isCurrent()) follow(progress, settings); },
+      onDone: (done) => { if (isCurrent()) finish(done); },
+      onError: () => { if (isCurrent()) conclude("failed", FAILED); },
+    });
+  });
+
+  function follow(progress, settings) {
+    const share = average(progress.chains.map(({ done }) => done));
+    find("progress").value = share;
+    show(sayProgress(progress.chains, settings));
+    const stage = wantsStillness() ? findStage(share) : seen.stage + 1;
+    if (stage === seen.stage) return;
+    take(progress);
+    seen.stage = stage;
+  }
+
+  /** Keep what came, and paint it. */
+  function take({ mean, noise, ignorance, latest }) {
+    const walked = latest.filter((values, k) => values[0] !== seen.latest[k]?.[0]); // a chain that is done stands still
+    seen.fan.push(...walked.map((values) => traceBoundary(values)));
+    seen.fan.splice(0, seen.fan.length - FAN);
+    seen.latest = latest;
+    seen.maps = { mean, noise, ignorance };
+    paint();
+  }
+
+  function finish(done) {
+    take(done);
+    find("progress").value = 1;
+    conclude(done.verdict.converged ? "agree" : "doubt", sayVerdict(done.verdict));
+    box.dataset.rhat = done.verdict.rhat;
+    box.dataset.ess = done.verdict.ess;
+    label(done);
+  }
+
+  /** Say of each map what it shows. */
+  function label({ mean, noise, ignorance }) {
+    canvases.noise.setAttribute("aria-label", `Map of noise, ${average(noise).toFixed(2)} bit on average`);
+    canvases.ignorance.setAttribute("aria-label", `Map of ignorance, ${average(ignorance).toFixed(2)} bit on average`);
+    const share = mean.filter((p) => p > 0.5).length / mean.length;
+    canvases.pad.setAttribute("aria-label", `Points of two classes on a plane, of which ${Math.round(100 * share)} % is called attack`);
+  }
+
+  function conclude(/** @type {string} */ state, /** @type {string} */ words) {
+    box.dataset.state = state;
+    show(words);
+    say(words);
+    refresh();
+  }
+
+  function restart() {
+    drawing.longer = 0;
+    begin();
+  }
+
+  function begin() {
+    adviRun?.stop();
+    seen.advi = null;
+    box.dataset.state = "running";
+    if (showsAdvi) askAdvi();
+    refresh();
+    paint();
+    run.restart();
+  }
+
+  function askAdvi() {
+    adviRun = advise({ model: describeModel(), settings: { seed: drawing.seed }, points: GRID }, {
+      onDone: (found) => {
+        if (!showsAdvi) return;
+        seen.advi = found;
+        find(".live-advi").textContent = sayAdvi(average(found.ignorance), seen.maps && average(seen.maps.ignorance), found.elbo);
+        say(find(".live-advi").textContent);
+        paint();
+      },
+      onError: () => { find(".live-advi").textContent = FAILED; },
+    });
+  }
+
+  /** Bring buttons and sliders into line with what is drawn. */
+  function refresh() {
+    box.querySelectorAll("[data-do^=class]").forEach((button, k) => button.setAttribute("aria-pressed", String(k === chosen)));
+    find("[data-do=all]").setAttribute("aria-pressed", String(movesAll));
+    find("[data-do=advi]").setAttribute("aria-pressed", String(showsAdvi));
+    find("[data-do=run]").textContent = RUNS[box.dataset.state ?? "running"];
+    for (const [name, value, text] of [["sd", SDS.indexOf(drawing.sd), drawing.sd], ["width", drawing.width, drawing.width]]) {
+      const input = find(`[data-set=${name}]`);
+      input.value = value;
+      input.setAttribute("aria-valuetext", String(text));
+      find(`output[for="${input.id}"]`).value = String(text);
+    }
+  }
+
+  const actions = {
+    class: (k) => { chosen = k === "0" ? 0 : 1; },
+    preset: (key) => {
+      drawing.points.splice(0, Infinity, ...PRESETS[key].draw());
+      drawing.biases = PRESETS[key].biases;
+      restart();
+    },
+    all: () => { movesAll = !movesAll; },
+    clear: () => {
+      drawing.points.splice(0);
+      restart();
+    },
+    run: () => {
+      if (box.dataset.state === "running") {
+        run.stop();
+        conclude("stopped", STOPPED);
+        return;
+      }
+      if (box.dataset.state === "agree") drawing.seed += 1;
+      if (box.dataset.state === "doubt") drawing.longer = Math.min(MOST_LONGER, drawing.longer + 1);
+      begin();
+    },
+    advi: () => {
+      showsAdvi = !showsAdvi;
+      adviRun?.stop();
+      if (showsAdvi) askAdvi();
+      find(".live-advi").textContent = showsAdvi ? "ADVI climbs …" : "";
+      paint();
+    },
+    share: async () => {
+      history.replaceState(null, "", `#${writeHash(drawing)}`);
+      const copied = await navigator.clipboard?.writeText(location.href).then(() => true, () => false);
+      const words = copied ? "Link copied." : "The address of this page now holds your drawing.";
+      find(".live-shared").textContent = words;
+      say(words);
+    },
+  };
+  box.addEventListener("click", (event) => {
+    const button = /** @type {Element} */ (event.target).closest("[data-do]");
+    if (!button) return;
+    const [action, argument] = /** @type {string} */ (button.getAttribute("data-do")).split(" ");
+    actions[action](argument);
+    refresh();
+  });
+  box.addEventListener("input", (event) => {
+    const input = /** @type {HTMLInputElement} */ (event.target);
+    if (input.dataset.set === "sd") drawing.sd = SDS[Number(input.value)];
+    else drawing.width = Number(input.value);
+    restart();
+  });
+  window.addEventListener("hashchange", () => {
+    const linked = readHash(location.hash);
+    if (!linked) return;
+    drawing.points.splice(0, Infinity, ...linked.points);
+    Object.assign(drawing, { ...linked, points: drawing.points });
+    figure.scrollIntoView();
+    restart();
+  });
+  new ResizeObserver(paint).observe(box);
+  fit(canvases.pad);
+  begin();
+}
+
+/** What a reader finds. @returns {Drawing} */
+function startDrawing() {
+  return { points: PRESETS.moons.draw(), sd: 1, width: 5, biases: PRESETS.moons.biases, seed: 1, longer: 0 };
+}
