@@ -98,12 +98,13 @@ changes: $(INSTALLED)  ## which claims moved by more than their errors (SINCE=<c
 browser:  ## install a Chromium for the site tests, where that can be done
 	@book/_tools/browser.sh
 
-lint: $(INSTALLED)  ## ruff, codespell, the workflows against their schema
+lint: $(INSTALLED)  ## ruff, codespell, the workflows against their schema, the types of the live pages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/codespell
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+	$(BIN)/python book/_tools/check_live.py
 
 lock: $(INSTALLED)  ## compile requirements.in into requirements.txt (newest versions that fit)
 	$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --python-version 3.12 \

@@ -21,8 +21,8 @@ const FITS = 1000; // the first stream of fits, far from those of chains
 export const DRAWS = 2000; // the stream of draws from the best
 
 /**
- * The negative ELBO at one draw, mean + sd * z with sd = softplus(rho), as PyMC estimates it; slopes of mean and rho are
- * written. The entropy's own slope is exact: it does not depend on z.
+ * The negative ELBO at one draw, mean + sd * z with sd = softplus(rho), as PyMC estimates it; slopes of mean and rho
+ * are written. The entropy's own slope is exact: it does not depend on z.
  * @param {Model} model
  */
 export function makeLoss(model) {
@@ -30,7 +30,12 @@ export function makeLoss(model) {
   const theta = new Float64Array(size);
   const gradient = new Float64Array(size);
 
-  /** @param {Float64Array} mean @param {Float64Array} rho @param {Float64Array} z @param {Float64Array} slope of mean, then of rho */
+  /**
+   * @param {Float64Array} mean
+   * @param {Float64Array} rho
+   * @param {Float64Array} z
+   * @param {Float64Array} slope of mean, then of rho
+   */
   return function computeLoss(mean, rho, z, slope) {
     let logq = -size * HALF_LOG_2PI;
     for (let i = 0; i < size; i++) {

@@ -71,7 +71,8 @@ export function bfmi(energy) {
  * @property {boolean} explained whether the divergences can be lived with
  * @property {number} bfmi the least E-BFMI of a chain
  * @property {string[]} constant quantities that are one constant and were not judged
- * @property {string[]} reasons what is wrong, by key: "chains", "rhat", "ess", "essTail", "divergences", "bfmi", "constant"
+ * @property {string[]} reasons what is wrong, by key: "chains", "rhat", "ess", "essTail", "divergences", "bfmi",
+ *   "constant"
  */
 
 /**
@@ -123,7 +124,11 @@ function findReasons(found) {
   return reasons;
 }
 
-/** How far the mean moves without divergent draws, in units of its error. @param {Draws} draws @param {ArrayLike<number | boolean>[]} divergent */
+/**
+ * How far the mean moves without divergent draws, in units of its error.
+ * @param {Draws} draws
+ * @param {ArrayLike<number | boolean>[]} divergent
+ */
 function measureMove(draws, divergent) {
   let all = 0;
   let kept = 0;
@@ -179,7 +184,11 @@ function quantile(sorted, share) {
   return t < 0.5 ? a + (b - a) * t : b - (b - a) * (1 - t);
 }
 
-/** Normal scores of the ranks over all chains; equal values share the mean of their ranks. @param {Draws} draws @returns {Draws} */
+/**
+ * Normal scores of the ranks over all chains; equal values share the mean of their ranks.
+ * @param {Draws} draws
+ * @returns {Draws}
+ */
 function rankNormalise(draws) {
   const all = join(draws);
   const n = all.length;
@@ -218,8 +227,8 @@ function computeVariance(x) {
 }
 
 /**
- * Effective sample size: autocorrelations are added up in pairs until a pair's sum is negative, and the sums are not let
- * grow (Geyer's initial monotone sequence). Line by line as ArviZ's, so that both end at the same lag.
+ * Effective sample size: autocorrelations are added up in pairs until a pair's sum is negative, and the sums are not
+ * let grow (Geyer's initial monotone sequence). Line by line as ArviZ's, so that both end at the same lag.
  * @param {Draws} draws
  */
 function computeEss(draws) {

@@ -149,7 +149,7 @@ export function tanh(x) {
   const square = r * r;
   const u = r + r * square * (-1 / 3 + square * (2 / 15 + square * (-17 / 315)));
   const t = TANH[i];
-  return t + (u * (1 - t * t)) / (1 + t * u);
+  return t + (u - (u * t * (t + u)) / (1 + t * u)); // (t + u) / (1 + t u), to the last bits
 }
 
 // --- what a Bernoulli outcome needs

@@ -222,7 +222,12 @@ export function makeHierarchical(options) {
     return logp;
   }
 
-  /** Hand the slope along the weights of a group on. @param {Float64Array} theta @param {Float64Array} gradient @param {number} g */
+  /**
+   * Hand the slope along the weights of a group on.
+   * @param {Float64Array} theta
+   * @param {Float64Array} gradient
+   * @param {number} g
+   */
   function addSlope(theta, gradient, g) {
     for (const { first, size: n, mu, sd, z } of layers) {
       const spread = learned ? exp(theta[sd]) : own;

@@ -50,7 +50,10 @@ function copyState(from, to) {
   to.logDensity = from.logDensity;
 }
 
-/** A piece of a trajectory: its sum of momenta, the momenta at both ends, its weight and a draw from it. @param {number} size */
+/**
+ * A piece of a trajectory: its sum of momenta, the momenta at both ends, its weight and a draw from it.
+ * @param {number} size
+ */
 const makePiece = (size) => ({
   sum: new Float64Array(size),
   first: new Float64Array(size),
@@ -63,7 +66,8 @@ const makePiece = (size) => ({
 
 /**
  * A chain. Its draws depend on model, seed, number of the chain and settings, and on nothing else.
- * @param {{ model: Model, seed: number, chain: number, tune?: number, draws?: number, targetAccept?: number, maxDepth?: number }} options
+ * @param {{ model: Model, seed: number, chain: number, tune?: number, draws?: number, targetAccept?: number,
+ *   maxDepth?: number }} options
  * @returns {Chain}
  */
 export function makeChain({ model, seed, chain, tune = 500, draws = 500, targetAccept = 0.8, maxDepth = 10 }) {
@@ -115,7 +119,13 @@ export function makeChain({ model, seed, chain, tune = 500, draws = 500, targetA
     for (let i = 0; i < size; i++) momentum[i] = random.normal() / Math.sqrt(variance[i]);
   }
 
-  /** Whether both ends still move apart. @param {Float64Array} first @param {Float64Array} last @param {Float64Array} sum @param {Float64Array} [more] */
+  /**
+   * Whether both ends still move apart.
+   * @param {Float64Array} first
+   * @param {Float64Array} last
+   * @param {Float64Array} sum
+   * @param {Float64Array} [more]
+   */
   function movesApart(first, last, sum, more) {
     let atFirst = 0;
     let atLast = 0;
@@ -127,7 +137,11 @@ export function makeChain({ model, seed, chain, tune = 500, draws = 500, targetA
     return atFirst > 0 && atLast > 0;
   }
 
-  /** The same of two pieces that follow one another, of them together and of either with the edge of the other. @param {Piece} a @param {Piece} b */
+  /**
+   * The same of two pieces that follow one another, of them together and of either with the edge of the other.
+   * @param {Piece} a
+   * @param {Piece} b
+   */
   function goesOn(a, b) {
     for (let i = 0; i < size; i++) whole.sum[i] = a.sum[i] + b.sum[i];
     return (
@@ -154,7 +168,14 @@ export function makeChain({ model, seed, chain, tune = 500, draws = 500, targetA
     return !divergent;
   }
 
-  /** A piece of 2^depth places, grown from an end in a direction; false where it turned or diverged. @param {Piece} piece @param {number} depth @param {State} end @param {number} step @returns {boolean} */
+  /**
+   * A piece of 2^depth places, grown from an end in a direction; false where it turned or diverged.
+   * @param {Piece} piece
+   * @param {number} depth
+   * @param {State} end
+   * @param {number} step
+   * @returns {boolean}
+   */
   function growPiece(piece, depth, end, step) {
     if (depth === 0) return growLeaf(piece, end, step);
     const [a, b] = pool[depth - 1];
@@ -208,7 +229,9 @@ export function makeChain({ model, seed, chain, tune = 500, draws = 500, targetA
     return depth;
   }
 
-  /** A step size that is neither far too short nor far too long: doubled or halved until a step is accepted with 0.8. */
+  /**
+   * A step size that is neither far too short nor far too long: doubled or halved until a step is accepted with 0.8.
+   */
   function findStepSize() {
     const probe = ends[0];
     let direction = 0;

@@ -2,8 +2,8 @@
 /**
  * A run from the page: chains in workers, pictures as they come, the book's verdict at the end.
  *
- *   const run = sample({ model: { kind: "flat", X, y }, settings: { seed: 1, chains: 4, tune: 500, draws: 500 }, points },
- *                      { onProgress, onDone, onError });
+ *   const job = { model: { kind: "flat", X, y }, settings: { seed: 1, chains: 4, tune: 500, draws: 500 }, points };
+ *   const run = sample(job, { onProgress, onDone, onError });
  *   run.pause(); run.resume(); run.stop();
  */
 
@@ -23,8 +23,8 @@ import { combine } from "./run.js";
  *   gradients: number,
  *   seconds: number,
  * }} Progress
- *   chains: done is the share of all draws, tuning included, from 0 to 1; latest, describe: of each chain's latest draw,
- *   describe: sds; described: their means over the same draws as the picture
+ *   chains: done is the share of all draws, tuning included, from 0 to 1; latest, describe: of each chain's latest
+ *   draw, describe: sds; described: their means over the same draws as the picture
  * @typedef {Progress & { verdict: Verdict & { seconds: number, gradients: number } }} Done
  * @typedef {object} Listeners
  * @property {(progress: Progress) => void} [onProgress] ten to twenty times a second
