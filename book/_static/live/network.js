@@ -7,7 +7,7 @@
  * input is always 1, and W1 is (3, a), as in an exercise of the chapter on the flat network.
  */
 
-import { exp, log, logistic, softplus, tanh } from "./elementary.js";
+import { exp, log, log1p, logistic, softplus, tanh } from "./elementary.js";
 
 /** @typedef {import("./random.js").Random} Random */
 
@@ -87,8 +87,11 @@ function makeArchitecture([a, b], biases) {
       const x1 = X[2 * n];
       const x2 = X[2 * n + 1];
       const logit = computeLogit(w, x1, x2);
-      loglik -= softplus(y[n] ? -logit : logit);
-      const residual = y[n] - logistic(logit);
+      const toward = y[n] ? logit : -logit; // the label, on the scale of logits
+      const e = exp(toward < 0 ? toward : -toward);
+      const doubt = (toward < 0 ? 1 : e) / (1 + e); // probability of the other label
+      loglik += (toward < 0 ? toward : 0) - log1p(e);
+      const residual = y[n] ? doubt : -doubt;
       for (let k = 0; k < b; k++) {
         const h = h2[k];
         g[third + k] += residual * h;
