@@ -95,7 +95,7 @@ changes: $(INSTALLED)  ## which claims moved by more than their errors (SINCE=<c
 	@test -n "$(SINCE)" || { echo "since which commit? make changes SINCE=HEAD~5"; exit 2; }
 	@PYTHONPATH=$(PYTHONPATH):tests $(BIN)/python book/_tools/changes.py $(SINCE)
 
-browser:  ## install a Chromium for the site tests, where that can be done
+browser:  ## install a Chromium and a Firefox for the site tests, where that can be done
 	@book/_tools/browser.sh
 
 lint: $(INSTALLED)  ## ruff, codespell, the workflows against their schema, the types of the live pages

@@ -1,10 +1,12 @@
 """The engine of the live pages (book/_static/live): right, the same everywhere, and honest when it does not converge.
 
-The code runs in the Node that Playwright carries, and where a browser could differ in Chromium as well. References are
-Python's mathematics, JAX's random numbers, PyMC's densities, nutpie's draws, and ArviZ's and the book's diagnostics.
+The code runs in the Node that Playwright carries, and where a browser could differ in Chromium and Firefox as well.
+References are Python's mathematics, JAX's random numbers, PyMC's densities, nutpie's draws, and the diagnostics of ArviZ
+and the book.
 """
 
 import math
+from contextlib import contextmanager
 from functools import partial
 
 import check_live
@@ -17,6 +19,7 @@ from arviz_stats.base import array_stats
 from bnn import data, diagnose, inference, models, predict
 from bnn.fuse import fuse
 from browser import launch_chromium, open_page, serve
+from firefox import launch_firefox
 from jax.extend.random import threefry_2x32
 from node import LIVE, run_in_node, run_in_page
 from pytensor.compile.mode import Mode
@@ -28,12 +31,32 @@ GRID = data.grid(10)
 
 
 @pytest.fixture(scope="module")
-def tab(tmp_path_factory):
-    """A tab of Chromium's and the address of the modules."""
+def base(tmp_path_factory):
+    """The address of a page with nothing in it; the modules are below it."""
     folder = tmp_path_factory.mktemp("site")
     (folder / "live").symlink_to(LIVE)
     (folder / "index.html").write_text('<!doctype html><title>live</title><link rel="icon" href="data:,">')
-    with serve(folder) as base, launch_chromium() as chromium, open_page(chromium, base) as (page, log):
+    with serve(folder) as base:
+        yield base
+
+
+@contextmanager
+def open_in_chromium(base):
+    with launch_chromium() as chromium, open_page(chromium, base) as opened:
+        yield opened
+
+
+@contextmanager
+def open_in_firefox(base):
+    with launch_firefox() as tab:
+        tab.goto(base)
+        yield tab, tab.log
+
+
+@pytest.fixture(scope="module", params=[open_in_chromium, open_in_firefox], ids=["Chromium", "Firefox"])
+def tab(request, base):
+    """A tab, and the address of the modules."""
+    with request.param(base) as (page, log):
         yield page, f"{base}live/"
         assert not log.complaints
         assert all(url.startswith((base, "data:")) for url in log.requests)
@@ -576,7 +599,7 @@ def test_a_hundred_points_are_judged_and_no_column_of_a_grid_is_left_out():
     assert run_in_node("return live.chooseJudged(7)") == list(range(7))
 
 
-def test_chromium_gives_the_very_draws_of_node(tab):
+def test_a_browser_gives_the_very_draws_of_node(tab):
     page, base = tab
     for model, settings in RUNS.values():
         asked = {"model": model, "settings": settings, "points": GRID[:20].tolist(), "seeds": [1]}
