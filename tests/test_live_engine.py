@@ -1,8 +1,8 @@
 """The engine of the live pages (book/_static/live): right, the same everywhere, and honest when it does not converge.
 
 The code runs in the Node that Playwright carries, and where a browser could differ in Chromium and Firefox as well.
-References are Python's mathematics, JAX's random numbers, PyMC's densities, nutpie's draws, and the diagnostics of ArviZ
-and the book.
+References are Python's mathematics, JAX's random numbers, PyMC's densities, nutpie's draws, and the diagnostics of
+ArviZ and the book.
 """
 
 import math
@@ -137,7 +137,7 @@ def type_tied(X, y, group, n_groups, n_hidden, tie):
 
 
 def list_densities():
-    """Name to (model in PyMC, its maker and options in JavaScript)."""
+    """Name to (function that types it in PyMC, its maker and options in JavaScript)."""
     rng = np.random.default_rng(3)
     group = np.array([0, 1, 2] * 10 + [0, 0, 1])
     points, labels = X[: len(group)], Y[: len(group)]
@@ -150,23 +150,24 @@ def list_densities():
     one = partial(models.unpooled_bnn, n_hidden=(5, 5))
     with_one = np.column_stack([points, np.ones(len(points))])
     return {
-        "flat": (one(points, labels), "makeFlat", flat),
+        "flat": (partial(one, points, labels), "makeFlat", flat),
         "flat, 3 and 4 units, narrow": (
-            one(points, labels, n_hidden=(3, 4), prior_sd=0.5), "makeFlat",
+            partial(one, points, labels, n_hidden=(3, 4), prior_sd=0.5), "makeFlat",
             flat | {"hidden": [3, 4], "sd": 0.5},
         ),
-        "flat, biases": (one(with_one, labels), "makeFlat", flat | {"biases": True}),
+        "flat, biases": (partial(one, with_one, labels), "makeFlat", flat | {"biases": True}),
         "flat, one class": (
-            one(points, 0 * labels), "makeFlat", flat | {"y": [0] * len(labels)},
+            partial(one, points, 0 * labels), "makeFlat", flat | {"y": [0] * len(labels)},
         ),
         "learned": (
-            models.hierarchical_bnn(*each, n_hidden=(3, 4), sd_scale=0.3), "makeHierarchical", mixed | {"sdScale": 0.3},
+            partial(models.hierarchical_bnn, *each, n_hidden=(3, 4), sd_scale=0.3), "makeHierarchical",
+            mixed | {"sdScale": 0.3},
         ),
         "none": (
-            type_tied(points, labels, group, 3, (3, 4), 0), "makeHierarchical", mixed | {"ties": "none"},
+            partial(type_tied, points, labels, group, 3, (3, 4), 0), "makeHierarchical", mixed | {"ties": "none"},
         ),
         "tied by 0.7": (
-            type_tied(points, labels, group, 3, (3, 4), 0.7), "makeHierarchical", mixed | {"ties": 0.7},
+            partial(type_tied, points, labels, group, 3, (3, 4), 0.7), "makeHierarchical", mixed | {"ties": 0.7},
         ),
     }  # fmt: skip
 
@@ -183,8 +184,8 @@ EVALUATE = f"""{MAKE}
 
 @pytest.mark.parametrize("name", DENSITIES)
 def test_log_density_and_gradient_are_pymcs(name):
-    model, make, options = DENSITIES[name]
-    with model:
+    type_model, make, options = DENSITIES[name]
+    with type_model() as model:
         point = model.initial_point()
         joint = model.compile_fn([model.logp(), model.dlogp()], inputs=model.value_vars, mode=RUN)
     size = sum(value.size for value in point.values())
