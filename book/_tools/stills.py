@@ -15,7 +15,10 @@ from browser import launch_chromium, serve
 from chapters import BOOK
 from PIL import Image
 
-BOXES = {"moons": ("flat_advi", ".live-stage", "[data-do=all], [data-do=clear], .live-asks, .live-segments")}
+BOXES = {
+    "moons": ("flat_advi", ".live-stage", ".live-pad .live-row, .live-asks, .live-readout output"),
+    "tie": ("hierarchical_nuts", ".tie-stage", ".live-pad .live-row"),
+}  # the chapter, the part of its box to show, and what in it is a button
 SITE = BOOK.parent / "_build" / "html"
 WIDTH, PATIENCE = 1440, 300_000  # CSS pixels; ms
 

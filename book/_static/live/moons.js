@@ -4,9 +4,10 @@
 import { CLASS_NAMES, startPad } from "./pad.js";
 import { fit, makeGrid, paintBoundary, paintCursor, paintMap, paintPoints, traceBoundary } from "./paint.js";
 import { EXTENT, MOST_LONGER, PRESETS, SDS, WIDTHS, readHash, writeHash } from "./points.js";
-import { findStage, makeRun, paintOnFrames, wantsStillness } from "./watch.js";
+import { SPOKEN, STRIP, makeReport } from "./report.js";
 import { advise, sample } from "./sampler.js";
-import { FAILED, STOPPED, sayAdvi, sayPlace, sayProgress, sayVerdict } from "./words.js";
+import { makeRun, paintOnFrames } from "./watch.js";
+import { FAILED, STOPPED, sayAdvi, sayPlace } from "./words.js";
 
 /** @typedef {import("./points.js").Drawing} Drawing */
 /** @typedef {{mean: Float32Array, noise: Float32Array, ignorance: Float32Array}} Maps */
@@ -14,10 +15,9 @@ import { FAILED, STOPPED, sayAdvi, sayPlace, sayProgress, sayVerdict } from "./w
 const SIDE = 40, GRID = makeGrid(SIDE);
 const SETTINGS = { chains: 4, tune: 400, draws: 500, targetAccept: 0.9 };
 const TOPS = { noise: 1, ignorance: 0.6 }; // bits, where the ramps end
-const RUNS = { running: "Stop", stopped: "Start again", failed: "Start again", doubt: "Walk longer", agree: "Another seed" };
 const FAN = 40; // boundaries of single networks, on the map of ignorance
 
-const MARKS = [
+export const MARKS = [
   '<svg viewBox="-10 -10 20 20" aria-hidden="true"><circle r="7" fill="#0072B2" stroke="#fff"/></svg>',
   '<svg viewBox="-10 -10 20 20" aria-hidden="true"><path d="M0-8.5 8 6H-8Z" fill="#D55E00" stroke="#fff"/></svg>',
 ];
@@ -57,12 +57,11 @@ function writeBox(/** @type {string} */ id) {
   <label for="${id}-width">units in a layer</label>
   <input type="range" id="${id}-width" data-set="width" min="${WIDTHS.least}" max="${WIDTHS.most}" step="1"><output for="${id}-width"></output>
 </div>
-<div class="live-verdict"><progress max="1" value="0" aria-label="Draws of four chains"></progress>
-  <p class="live-status">Four chains start when you look at them.</p>${button("run", "Stop")}</div>
+${STRIP}
 <p class="live-advi"></p><p class="live-shared"></p>
 <p id="${id}-keys" class="live-keys">Tap to put a point, drag to move it, tap it to remove it. By keyboard: arrows move a
   cursor, Enter puts or removes, M picks up and sets down, C changes the class.</p>
-<p class="live-spoken" role="status"></p>`;
+${SPOKEN}`;
 }
 
 /** Build a box into a figure. @param {HTMLElement} figure @param {HTMLElement} box */
@@ -74,13 +73,12 @@ export function build(figure, box) {
   const find = (/** @type {string} */ selector) => /** @type {any} */ (box.querySelector(selector));
   const canvases = { pad: find("[data-view=pad]"), noise: find("[data-view=noise]"), ignorance: find("[data-view=ignorance]") };
   const drawCanvases = /** @type {HTMLCanvasElement[]} */ ([...box.querySelectorAll("[data-view=draw]")]);
-  const say = (/** @type {string} */ text) => { find(".live-spoken").textContent = text; };
-  const show = (/** @type {string} */ text) => { find(".live-status").textContent = text; };
+  const report = makeReport(box), { say } = report;
 
   /** @type {Drawing} */
   const drawing = { ...startDrawing(), ...readHash(location.hash) };
-  /** @type {{maps: Maps | null, advi: Maps | null, latest: Float32Array[], fan: Float32Array[], stage: number}} */
-  const seen = { maps: null, advi: null, latest: [], fan: [], stage: -1 };
+  /** @type {{maps: Maps | null, advi: Maps | null, latest: Float32Array[], fan: Float32Array[]}} */
+  const seen = { maps: null, advi: null, latest: [], fan: [] };
   let chosen = /** @type {0 | 1} */ (1), movesAll = false, showsAdvi = false, adviRun = /** @type {{stop(): void} | null} */ (null);
   const current = () => (showsAdvi && seen.advi) || seen.maps;
 
@@ -125,24 +123,14 @@ export function build(figure, box) {
   });
   const run = makeRun(box, (isCurrent) => {
     const settings = { ...SETTINGS, draws: SETTINGS.draws * 2 ** drawing.longer, seed: drawing.seed };
-    Object.assign(seen, { fan: [], stage: -1 });
-    box.dataset.state = "running";
+    seen.fan = [];
+    report.begin();
     return sample({ model: describeModel(), settings, points: GRID }, {
-      onProgress: (progress) => { if (isCurrent()) follow(progress, settings); },
+      onProgress: (progress) => { if (isCurrent() && report.follow(progress, settings)) take(progress); },
       onDone: (done) => { if (isCurrent()) finish(done); },
-      onError: () => { if (isCurrent()) conclude("failed", FAILED); },
+      onError: () => { if (isCurrent()) report.conclude("failed", FAILED); },
     });
   });
-
-  function follow(progress, settings) {
-    const share = average(progress.chains.map(({ done }) => done));
-    find("progress").value = share;
-    show(sayProgress(progress.chains, settings));
-    const stage = wantsStillness() ? findStage(share) : seen.stage + 1;
-    if (stage === seen.stage) return;
-    take(progress);
-    seen.stage = stage;
-  }
 
   /** Keep what came, and paint it. */
   function take({ mean, noise, ignorance, latest }) {
@@ -156,10 +144,7 @@ export function build(figure, box) {
 
   function finish(done) {
     take(done);
-    find("progress").value = 1;
-    conclude(done.verdict.converged ? "agree" : "doubt", sayVerdict(done.verdict));
-    box.dataset.rhat = done.verdict.rhat;
-    box.dataset.ess = done.verdict.ess;
+    report.judge(done);
     label(done);
   }
 
@@ -171,13 +156,6 @@ export function build(figure, box) {
     canvases.pad.setAttribute("aria-label", `Points of two classes on a plane, of which ${Math.round(100 * share)} % is called attack`);
   }
 
-  function conclude(/** @type {string} */ state, /** @type {string} */ words) {
-    box.dataset.state = state;
-    show(words);
-    say(words);
-    refresh();
-  }
-
   function restart() {
     drawing.longer = 0;
     begin();
@@ -186,7 +164,7 @@ export function build(figure, box) {
   function begin() {
     adviRun?.stop();
     seen.advi = null;
-    box.dataset.state = "running";
+    report.begin();
     if (showsAdvi) askAdvi();
     refresh();
     paint();
@@ -208,10 +186,10 @@ export function build(figure, box) {
 
   /** Bring buttons and sliders into line with what is drawn. */
   function refresh() {
+    box.dataset.drawing = writeHash(drawing);
     box.querySelectorAll("[data-do^=class]").forEach((button, k) => button.setAttribute("aria-pressed", String(k === chosen)));
     find("[data-do=all]").setAttribute("aria-pressed", String(movesAll));
     find("[data-do=advi]").setAttribute("aria-pressed", String(showsAdvi));
-    find("[data-do=run]").textContent = RUNS[box.dataset.state ?? "running"];
     for (const [name, value, text] of [["sd", SDS.indexOf(drawing.sd), drawing.sd], ["width", drawing.width, drawing.width]]) {
       const input = find(`[data-set=${name}]`);
       input.value = value;
@@ -235,7 +213,7 @@ export function build(figure, box) {
     run: () => {
       if (box.dataset.state === "running") {
         run.stop();
-        conclude("stopped", STOPPED);
+        report.conclude("stopped", STOPPED);
         return;
       }
       if (box.dataset.state === "agree") drawing.seed += 1;
@@ -276,9 +254,9 @@ export function build(figure, box) {
     drawing.points.splice(0, Infinity, ...linked.points);
     Object.assign(drawing, { ...linked, points: drawing.points });
     figure.scrollIntoView();
-    restart();
+    begin();
   });
-  new ResizeObserver(paint).observe(box);
+  new ResizeObserver(paint).observe(canvases.pad);
   fit(canvases.pad);
   begin();
 }

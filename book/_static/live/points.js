@@ -71,25 +71,27 @@ function scatter(/** @type {number} */ k) {
 }
 
 /** Points of one class around places on a curve. @returns {Point[]} */
-function scatterAlong(/** @type {(t: number) => number[]} */ curve, n, /** @type {0 | 1} */ label, noise = 0.17) {
+function scatterAlong(/** @type {(t: number) => number[]} */ curve, n, /** @type {0 | 1} */ label, noise = 0.17, first = 0) {
   return Array.from({ length: n }, (_, k) => {
-    const [x, y] = curve(n > 1 ? k / (n - 1) : 0.5), [dx, dy] = scatter(k + 100 * label);
+    const [x, y] = curve(n > 1 ? k / (n - 1) : 0.5), [dx, dy] = scatter(first + k + 100 * label);
     return snap(x + noise * dx, y + noise * dy, label);
   });
 }
 
 /** The blue moon, scaled as the book's are; the orange one is its mirror image in the centre. */
 const UPPER = (/** @type {number} */ t) => [(Math.cos(Math.PI * t) - 0.5) / 0.87, (Math.sin(Math.PI * t) - 0.25) / 0.5];
+/** Two moons of n points each; another `first` scatters them otherwise. @param {number} n */
+export function scatterMoons(n, first = 0) {
+  return [...scatterAlong(UPPER, n, 0, 0.17, first), ...scatterAlong((t) => UPPER(t).map((v) => -v), n, 1, 0.17, first)];
+}
+
 const turn = (/** @type {number} */ t, /** @type {number} */ r) =>
   [r * Math.cos(2 * Math.PI * t), r * Math.sin(2 * Math.PI * t)];
 const corner = (sx, sy) => (/** @type {number} */ t) => [sx * (1.4 + 0.5 * turn(t, 1)[0]), sy * (1.4 + 0.5 * turn(t, 1)[1])];
 
 /** What a reader can begin with. Circles and crosses need biases: without them p(-x) = 1 - p(x). */
 export const PRESETS = {
-  moons: { name: "Two moons", biases: false, draw: () => [
-    ...scatterAlong(UPPER, 25, 0),
-    ...scatterAlong((t) => UPPER(t).map((v) => -v), 25, 1),
-  ] },
+  moons: { name: "Two moons", biases: false, draw: () => scatterMoons(25) },
   circles: { name: "Circles", biases: true, draw: () => [
     ...scatterAlong((t) => turn(t * 0.95, 2.2), 22, 0), ...scatterAlong((t) => turn(t * 0.9, 0.6), 12, 1),
   ] },
