@@ -19,8 +19,8 @@ from test_site import PAGES, address, chromium, expect_none, parse, site
 __all__ = ["address", "chromium", "site"]  # fixtures of the site's tests
 PATIENCE = 240_000  # ms for a verdict, on a machine that has other things to do
 AGREE = re.compile(r"^Four chains agree: R-hat 1\.0\d\d, ESS [\d,]+\. These pictures can be trusted\.$")
-CHAPTER, BOXES = "book/flat_advi.html", {"book/flat_advi.html": "live-moons", "book/index.html": "live-moons"}
-WAITS = "button[data-do=run]"
+CHAPTER, FRONT, TIE = "book/flat_advi.html", "book/index.html", "book/hierarchical_nuts.html"
+START = "#moons=1.5.4.0.0.IqqeVV"  # one seed, five units, prior sd 1, and two points: a run of a second or two
 
 
 @contextmanager
@@ -37,10 +37,32 @@ def open_box(chromium, url, **options):
     context.close()
 
 
+@pytest.fixture(scope="module")
+def tab(chromium, address):
+    """The box of the chapter, for a mouse and a keyboard; all tests share it."""
+    with open_box(chromium, address + CHAPTER + START) as opened:
+        yield opened
+
+
 @pytest.fixture
-def opened(chromium, address):
-    """The box of the chapter, for a mouse and a keyboard."""
-    with open_box(chromium, address + CHAPTER) as (page, box, log):
+def opened(tab):
+    """The shared box as a reader finds it who comes by a link."""
+    page, box, log = tab
+    for name in ("Move a class", "What would ADVI say?"):
+        if box.get_by_role("button", name=name).get_attribute("aria-pressed") == "true":
+            press(box, name)
+    press(box, "attack")
+    page.evaluate("start => { location.hash = '#'; location.hash = start; }", START)
+    page.wait_for_function("([box, start]) => `#${box.dataset.drawing}` === start", arg=[box.element_handle(), START])
+    box.scroll_into_view_if_needed()
+    yield page, box
+    expect_none(log.complaints)
+
+
+@pytest.fixture(scope="module")
+def tied(chromium, address):
+    """The box of the hierarchical chapter."""
+    with open_box(chromium, address + TIE) as (page, box, log):
         yield page, box
         expect_none(log.complaints)
 
@@ -96,7 +118,9 @@ def test_a_page_has_the_script_of_live_boxes_where_it_has_one(site, name):
     assert len(scripts) == len(styles) == bool(page.select("figure[class*=live-]"))
 
 
-@pytest.mark.parametrize(("classes", "found"), [(["live-moons"], True), (["align-left", "alive-x"], False), ([], False)])
+@pytest.mark.parametrize(
+    ("classes", "found"), [(["live-moons"], True), (["align-left", "alive-x"], False), ([], False)]
+)
 def test_a_live_box_is_known_by_the_class_of_its_figure(classes, found):
     doctree = new_document("a page")
     doctree += nodes.figure(classes=classes)
@@ -161,7 +185,9 @@ def test_a_finger_puts_moves_and_removes_points_and_scrolls_between_them(chromiu
 
         def swipe(start, end):
             for kind, place in (("touchStart", start), *(("touchMove", between(start, end, k)) for k in range(1, 9))):
-                cdp.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [dict(zip("xy", place, strict=True))]})
+                cdp.send(
+                    "Input.dispatchTouchEvent", {"type": kind, "touchPoints": [dict(zip("xy", place, strict=True))]}
+                )
             cdp.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
 
         def between(start, end, k):
@@ -208,7 +234,7 @@ def test_presets_put_points_of_their_classes(opened):
     for name in ("Two moons", "Circles", "Crosswise", "One class", "Nothing"):
         press(box, name)
         classes[name] = {label for *_, label in read_points(box)}
-    both = dict.fromkeys(("Two moons", "Circles", "Crosswise"), {0, 1})
+    both = {key: {0, 1} for key in ("Two moons", "Circles", "Crosswise")}
     assert classes == both | {"One class": {1}, "Nothing": set()}
 
 
@@ -256,7 +282,9 @@ def test_a_link_gives_the_same_points_and_the_same_numbers(chromium, address):
         assert await_verdict(box) == other
 
 
-@pytest.mark.parametrize("text", ["#moons=x", "#moons=1.5.4.0.0.!!", "#moons=1.5.4.0.0.AAAA", "#moons=1.5.9.0.0.", "#fig"])
+@pytest.mark.parametrize(
+    "text", ["#moons=x", "#moons=1.5.4.0.0.!!", "#moons=1.5.4.0.0.AAAA", "#moons=1.5.9.0.0.", "#fig"]
+)
 def test_an_address_that_says_no_drawing_is_left_alone(modules, text):
     assert modules.evaluate("async text => (await import('/_static/live/points.js')).readHash(text)", text) is None
 
@@ -300,7 +328,6 @@ def test_a_verdict_says_what_it_found(modules, verdict, words):
 
 def test_advi_shows_its_maps_and_its_elbo_beside_the_chains(opened):
     _, box = opened
-    press(box, "Clear")
     await_verdict(box)
     press(box, "What would ADVI say?")
     said = box.locator(".live-advi")
@@ -308,6 +335,87 @@ def test_advi_shows_its_maps_and_its_elbo_beside_the_chains(opened):
     assert re.search(r"mean ignorance 0\.\d\d bit \(the four chains: 0\.\d\d\)\.$", said.inner_text())
     press(box, "What would ADVI say?")
     assert said.inner_text() == ""
+
+
+# --- to tie
+
+
+def read_tie(box):
+    """What the slider says, and the points that are drawn."""
+    return box.locator(".tie-slider output").inner_text(), box.get_attribute("data-drawing").rpartition(".")[2]
+
+
+def test_six_categories_have_a_picture_a_dial_and_what_is_their_own(tied):
+    page, box = tied
+    page.wait_for_function("document.querySelectorAll('.tie-own:not(:empty)').length === 6", timeout=PATIENCE)
+    assert box.locator("canvas[data-group]").count() == box.locator(".tie-dial").count() == 6
+    assert [bool(re.fullmatch(r"own way \d+\u00a0%", text)) for text in box.locator(".tie-own").all_inner_texts()] == [
+        True
+    ] * 6
+    assert len(box.locator(".tie-sds meter").all()) == 3
+
+
+def test_a_slider_goes_from_one_network_for_all_to_each_alone(tied):
+    _, box = tied
+    slider = box.get_by_label("how tied")
+    said = [read_tie(box)[0]]
+    for key in ("Home", "End"):
+        slider.press(key)
+        said.append(read_tie(box)[0])
+        assert slider.get_attribute("aria-valuetext") == said[-1]
+    assert said == ["learned from the data", "one network for all", "each alone"]
+
+
+def test_one_network_for_all_leaves_nobody_an_own_way(tied):
+    page, box = tied
+    box.get_by_label("how tied").press("Home")
+    press(box, "None")
+    page.wait_for_function(
+        "[...document.querySelectorAll('.tie-own')].every((own) => own.textContent === 'own way 0\u00a0%')",
+        timeout=PATIENCE,
+    )
+    assert box.locator(".tie-sds output").all_inner_texts() == ["0.00"] * 3
+
+
+def test_the_reader_draws_in_a_category_of_their_own(tied):
+    page, box = tied
+    pad = box.locator("[data-group='5']")
+    press(box, "None")
+    pad.scroll_into_view_if_needed()
+    page.mouse.click(*find_place(pad, 1, 2))
+    pad.focus()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Enter")
+    assert len(read_tie(box)[1]) == 2 * 3  # three letters a point
+    assert box.locator("[role=status]").inner_text().startswith("Put attack. column 6, row 7: attack here, ")
+    press(box, "Four points")
+    assert len(read_tie(box)[1]) == 4 * 3
+
+
+def test_a_link_brings_back_ties_and_points(chromium, address):
+    link = f"{address}{TIE}#tie=3.6.0.IqqeVV"
+    with open_box(chromium, link) as (_, box, log):
+        assert read_tie(box) == ("each alone", "IqqeVV")
+        press(box, "Stop")
+        assert read_status(box).endswith("Not yet to be trusted.")
+        expect_none(log.complaints)
+
+
+HAND = """async ([right, up]) => {
+    const { readHand, measureDeviations } = await import("/_static/live/groups.js");
+    const { makeGrid } = await import("/_static/live/paint.js");
+    const grid = makeGrid(20), map = Float32Array.from({ length: 400 }, (_, i) =>
+        grid[2 * i] * right + grid[2 * i + 1] * up > 0 ? 1 : 0);
+    return [readHand(map).angle, readHand(map).length, ...measureDeviations([map, map.map((p) => 1 - p)])];
+}"""
+
+
+@pytest.mark.parametrize(("right", "up", "degrees"), [(1, 0, 0), (0, 1, 90), (1, 1, 45), (-1, -1, -135)])
+def test_a_hand_points_to_where_attacks_lie(modules, right, up, degrees):
+    angle, length, *own = modules.evaluate(HAND, [right, up])
+    assert np.degrees(angle) == pytest.approx(degrees, abs=1.5)
+    assert length == pytest.approx(1, abs=0.1)
+    assert own == pytest.approx([0.5, 0.5])
 
 
 # --- for everybody
@@ -348,27 +456,37 @@ def test_chains_rest_where_nobody_sees_them(opened, how):
     page.wait_for_function(f"{REACHED} > {reached}", timeout=PATIENCE)
 
 
-@pytest.mark.parametrize("name", BOXES)
-@pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 390)])
+@pytest.mark.parametrize(
+    ("name", "theme", "width"),
+    [(CHAPTER, "light", 1280), (CHAPTER, "dark", 390), (FRONT, "dark", 1280), (TIE, "dark", 1280), (TIE, "light", 390)],
+)
 def test_axe_finds_nothing_in_a_live_box_and_a_phone_does_not_scroll_sideways(chromium, address, name, theme, width):
     look = {"viewport": {"width": width, "height": 900}, "color_scheme": theme}
     with open_box(chromium, address + name, **look) as (page, box, log):
-        press(box, "Nothing")
-        await_verdict(box)
+        press(box, "Stop")
         expect_none(find_axe_violations(page))
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         expect_none(log.complaints)
 
 
-@pytest.mark.parametrize("without", ["scripts", "workers", "a screen"])
-@pytest.mark.parametrize("name", BOXES)
+@pytest.mark.parametrize(
+    ("name", "without"),
+    [
+        (CHAPTER, "scripts"),
+        (FRONT, "scripts"),
+        (TIE, "scripts"),
+        (FRONT, "workers"),
+        (FRONT, "a screen"),
+        (TIE, "a screen"),
+    ],
+)
 def test_a_picture_and_its_words_stand_where_the_box_cannot(chromium, address, name, without):
     context = chromium.new_context(java_script_enabled=without != "scripts")
     if without == "workers":
         context.add_init_script("delete window.Worker")
     page = context.new_page()
     page.goto(address + name)
-    figure = page.locator(f"figure.{BOXES[name]}")
+    figure = page.locator("figure[class*=live-]")
     figure.scroll_into_view_if_needed()
     if without == "a screen":
         page.locator(".live-box").wait_for()

@@ -27,29 +27,41 @@ export function drawMine() {
     ([x, y, label]) => turn({ x, y, label: /** @type {0 | 1} */ (label) }, MINE));
 }
 
+/** Each place of a disc in a grid of n by n, and where it is: x, y. @param {number} n */
+function listDisc(n) {
+  const at = (/** @type {number} */ k) => -EXTENT + (2 * EXTENT * k) / (n - 1), disc = [];
+  for (let i = 0; i < n * n; i++) {
+    const x = at(i % n), y = at(Math.floor(i / n));
+    if (x * x + y * y <= EXTENT * EXTENT) disc.push({ i, x, y }); // corners would draw the hand to them
+  }
+  const far = disc.reduce((sum, { x, y }) => sum + Math.sqrt(x * x + y * y), 0);
+  return { disc, most: far / Math.PI }; // what a straight, sure boundary gives
+}
+/** @type {Map<number, ReturnType<typeof listDisc>>} */
+const discs = new Map();
+
 /**
  * Which way a map's second class lies from the centre, in radians, and how clearly, 0 to 1: the hand of a dial.
  * @param {ArrayLike<number>} values of a square grid
  */
 export function readHand(values) {
-  const n = Math.round(Math.sqrt(values.length)), at = (/** @type {number} */ k) => -EXTENT + (2 * EXTENT * k) / (n - 1);
-  let [right, up, all] = [0, 0, 0];
-  for (let i = 0; i < values.length; i++) {
-    const [x, y] = [at(i % n), at(Math.floor(i / n))];
-    if (Math.hypot(x, y) > EXTENT) continue; // a disc: corners would draw the hand to them
+  const n = Math.round(Math.sqrt(values.length)), { disc, most } = discs.get(n) ?? listDisc(n);
+  if (!discs.has(n)) discs.set(n, { disc, most });
+  let right = 0, up = 0;
+  for (const { i, x, y } of disc) {
     right += (values[i] - 0.5) * x;
     up += (values[i] - 0.5) * y;
-    all += 0.5 * Math.hypot(x, y) * 0.637; // what a straight, sure boundary would give
   }
-  return { angle: Math.atan2(up, right), length: Math.min(1, Math.hypot(right, up) / all) };
+  return { angle: Math.atan2(up, right), length: Math.min(1, Math.sqrt(right * right + up * up) / most) };
 }
 
 /** How far each map is from the mean of all, in probability, over the grid: list. @param {ArrayLike<number>[]} maps */
 export function measureDeviations(maps) {
   const n = maps[0].length, far = maps.map(() => 0);
   for (let i = 0; i < n; i++) {
-    const mean = maps.reduce((sum, map) => sum + map[i], 0) / maps.length;
-    maps.forEach((map, g) => { far[g] += Math.abs(map[i] - mean) / n; });
+    let mean = 0;
+    for (const map of maps) mean += map[i] / maps.length;
+    for (let g = 0; g < maps.length; g++) far[g] += Math.abs(maps[g][i] - mean) / n;
   }
   return far;
 }

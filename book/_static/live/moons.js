@@ -2,8 +2,8 @@
 // "Draw your own moons": a pad, and what four chains of the flat network say of the points on it.
 
 import { CLASS_NAMES, startPad } from "./pad.js";
-import { fit, makeGrid, paintBoundary, paintCursor, paintMap, paintPoints, traceBoundary } from "./paint.js";
-import { EXTENT, MOST_LONGER, PRESETS, SDS, WIDTHS, readHash, writeHash } from "./points.js";
+import { findPlace, makeGrid, paintBoundary, paintCursor, paintMap, paintPoints, traceBoundary } from "./paint.js";
+import { MOST_LONGER, PRESETS, SDS, WIDTHS, readHash, writeHash } from "./points.js";
 import { SPOKEN, STRIP, makeReport } from "./report.js";
 import { advise, sample } from "./sampler.js";
 import { makeRun, paintOnFrames } from "./watch.js";
@@ -14,6 +14,7 @@ import { FAILED, STOPPED, sayAdvi, sayPlace } from "./words.js";
 
 const SIDE = 40, GRID = makeGrid(SIDE);
 const SETTINGS = { chains: 4, tune: 400, draws: 500, targetAccept: 0.9 };
+const DOUBTS = /** @type {const} */ (["noise", "ignorance"]);
 const TOPS = { noise: 1, ignorance: 0.6 }; // bits, where the ramps end
 const FAN = 40; // boundaries of single networks, on the map of ignorance
 
@@ -23,17 +24,23 @@ export const MARKS = [
 ];
 
 /** @param {ArrayLike<number>} values */
-const average = (values) => Array.prototype.reduce.call(values, (sum, value) => sum + value, 0) / values.length;
+const average = (values) => {
+  let sum = 0;
+  for (let i = 0; i < values.length; i++) sum += values[i];
+  return sum / values.length;
+};
 
 /** The parts of a box as HTML; `id` keeps the names of two boxes apart. */
 function writeBox(/** @type {string} */ id) {
-  const button = (action, words) => `<button type="button" data-do="${action}">${words}</button>`;
+  const button = (/** @type {string} */ action, /** @type {string} */ words) =>
+    `<button type="button" data-do="${action}">${words}</button>`;
   const presets = Object.entries(PRESETS).map(([key, { name }]) => button(`preset ${key}`, name)).join("");
   const classes = CLASS_NAMES.map((name, k) => button(`class ${k}`, `${MARKS[k]}${name}`)).join("");
-  const view = (name, title, scale) => `<div class="live-view live-${name}"><p>${title}</p>
-    <canvas data-view="${name}" role="img" aria-label="Map of ${title}, nothing yet"></canvas>${scale}</div>`;
-  const bits = (top) => `<p class="live-scale" aria-hidden="true">0 <span class="live-ramp"></span> ${top} bit</p>`;
-  const draws = [1, 2, 3, 4].map((k) => `<canvas data-view="draw" role="img" aria-label="Latest network of chain ${k}"></canvas>`);
+  const views = DOUBTS.map((name) => `<div class="live-view live-${name}"><p>${name}</p>
+    <canvas data-view="${name}" role="img" aria-label="Map of ${name}, nothing yet"></canvas>
+    <p class="live-scale" aria-hidden="true">0 <span class="live-ramp"></span> ${TOPS[name]} bit</p></div>`).join("");
+  const draws = [1, 2, 3, 4].map((k) =>
+    `<canvas data-view="draw" role="img" aria-label="Latest network of chain ${k}"></canvas>`).join("");
   return `
 <div class="live-row live-presets" role="group" aria-label="Begin with"><span>Begin with</span>${presets}</div>
 <div class="live-stage">
@@ -46,20 +53,23 @@ function writeBox(/** @type {string} */ id) {
       ${button("all", "Move a class")}${button("clear", "Clear")}</div>
   </div>
   <div class="live-views">
-    ${view("noise", "noise", bits(TOPS.noise))}${view("ignorance", "ignorance", bits(TOPS.ignorance))}
-    <div class="live-view live-draws"><p>one network of each chain, walking</p><div>${draws.join("")}</div></div>
+    ${views}
+    <div class="live-view live-draws"><p>one network of each chain, walking</p><div>${draws}</div></div>
     <div class="live-row live-asks">${button("advi", "What would ADVI say?")}${button("share", "Copy link")}</div>
   </div>
 </div>
 <div class="live-row live-sliders">
   <label for="${id}-sd">prior sd</label>
-  <input type="range" id="${id}-sd" data-set="sd" min="0" max="${SDS.length - 1}" step="1"><output for="${id}-sd"></output>
+  <input type="range" id="${id}-sd" data-set="sd" min="0" max="${SDS.length - 1}" step="1">
+  <output for="${id}-sd"></output>
   <label for="${id}-width">units in a layer</label>
-  <input type="range" id="${id}-width" data-set="width" min="${WIDTHS.least}" max="${WIDTHS.most}" step="1"><output for="${id}-width"></output>
+  <input type="range" id="${id}-width" data-set="width" min="${WIDTHS.least}" max="${WIDTHS.most}" step="1">
+  <output for="${id}-width"></output>
 </div>
 ${STRIP}
 <p class="live-advi"></p><p class="live-shared"></p>
-<p id="${id}-keys" class="live-keys">Tap to put a point, drag to move it, tap it to remove it. By keyboard: arrows move a
+<p id="${id}-keys" class="live-keys">
+  Tap to put a point, drag to move it, tap it to remove it. By keyboard: arrows move a
   cursor, Enter puts or removes, M picks up and sets down, C changes the class.</p>
 ${SPOKEN}`;
 }
@@ -71,7 +81,10 @@ export function build(figure, box) {
   box.setAttribute("role", "group");
   box.setAttribute("aria-label", "Draw your own moons");
   const find = (/** @type {string} */ selector) => /** @type {any} */ (box.querySelector(selector));
-  const canvases = { pad: find("[data-view=pad]"), noise: find("[data-view=noise]"), ignorance: find("[data-view=ignorance]") };
+  /** @type {Record<"pad" | "noise" | "ignorance", HTMLCanvasElement>} */
+  const canvases = {
+    pad: find("[data-view=pad]"), noise: find("[data-view=noise]"), ignorance: find("[data-view=ignorance]"),
+  };
   const drawCanvases = /** @type {HTMLCanvasElement[]} */ ([...box.querySelectorAll("[data-view=draw]")]);
   const report = makeReport(box), { say } = report;
 
@@ -79,14 +92,23 @@ export function build(figure, box) {
   const drawing = { ...startDrawing(), ...readHash(location.hash) };
   /** @type {{maps: Maps | null, advi: Maps | null, latest: Float32Array[], fan: Float32Array[]}} */
   const seen = { maps: null, advi: null, latest: [], fan: [] };
-  let chosen = /** @type {0 | 1} */ (1), movesAll = false, showsAdvi = false, adviRun = /** @type {{stop(): void} | null} */ (null);
+  let chosen = /** @type {0 | 1} */ (1), movesAll = false, showsAdvi = false;
+  /** @type {import("./watch.js").Handle | null} */
+  let adviRun = null;
   const current = () => (showsAdvi && seen.advi) || seen.maps;
 
-  const paint = paintOnFrames(() => {
+  const paintPad = () => {
     const maps = current();
     paintMap(canvases.pad, maps && maps.mean, "probability");
     if (maps) paintBoundary(canvases.pad, traceBoundary(maps.mean));
-    for (const name of ["noise", "ignorance"]) {
+    paintPoints(canvases.pad, drawing.points, 5.5, pad.held);
+    if (pad.cursor) paintCursor(canvases.pad, pad.cursor);
+  };
+  const look = paintOnFrames(paintPad); // a hand moves more often than pictures come
+  const paint = paintOnFrames(() => {
+    const maps = current();
+    paintPad();
+    for (const name of DOUBTS) {
       paintMap(canvases[name], maps && maps[name], "doubt", TOPS[name]);
       paintPoints(canvases[name], drawing.points, 1.6);
     }
@@ -95,18 +117,15 @@ export function build(figure, box) {
       paintMap(canvas, seen.latest[k] ?? null, "probability");
       if (seen.latest[k]) paintBoundary(canvas, traceBoundary(seen.latest[k]));
     });
-    paintPoints(canvases.pad, drawing.points, 5.5, pad.held);
-    if (pad.cursor) paintCursor(canvases.pad, pad.cursor);
   });
 
   /** What the maps on show say at a place, or null. */
-  const readPlace = ({ x, y }) => {
-    const maps = current(), at = (v) => Math.min(SIDE - 1, Math.max(0, Math.round(((v + EXTENT) / (2 * EXTENT)) * (SIDE - 1))));
-    const k = at(y) * SIDE + at(x);
+  const readPlace = (/** @type {{ x: number, y: number }} */ place) => {
+    const maps = current(), k = findPlace(SIDE, place);
     return maps && { mean: maps.mean[k], noise: maps.noise[k], ignorance: maps.ignorance[k] };
   };
   const pad = startPad(canvases.pad, {
-    points: drawing.points, say, onLook: paint, onChange: restart,
+    points: drawing.points, say, onLook: look, onChange: restart,
     chosen: () => chosen,
     movesAll: () => movesAll,
     choose: (label) => { chosen = label; refresh(); },
@@ -117,7 +136,7 @@ export function build(figure, box) {
   });
 
   const describeModel = () => ({
-    kind: "flat", X: Float64Array.from(drawing.points.flatMap(({ x, y }) => [x, y])),
+    kind: /** @type {const} */ ("flat"), X: Float64Array.from(drawing.points.flatMap(({ x, y }) => [x, y])),
     y: Uint8Array.from(drawing.points, ({ label }) => label),
     hidden: [drawing.width, drawing.width], sd: drawing.sd, biases: drawing.biases,
   });
@@ -132,7 +151,7 @@ export function build(figure, box) {
     });
   });
 
-  /** Keep what came, and paint it. */
+  /** Keep what came, and paint it. @param {import("./sampler.js").Progress} progress */
   function take({ mean, noise, ignorance, latest }) {
     const walked = latest.filter((values, k) => values[0] !== seen.latest[k]?.[0]); // a chain that is done stands still
     seen.fan.push(...walked.map((values) => traceBoundary(values)));
@@ -142,18 +161,19 @@ export function build(figure, box) {
     paint();
   }
 
+  /** @param {import("./sampler.js").Done} done */
   function finish(done) {
     take(done);
     report.judge(done);
     label(done);
   }
 
-  /** Say of each map what it shows. */
+  /** Say of each map what it shows. @param {Maps} maps */
   function label({ mean, noise, ignorance }) {
     canvases.noise.setAttribute("aria-label", `Map of noise, ${average(noise).toFixed(2)} bit on average`);
     canvases.ignorance.setAttribute("aria-label", `Map of ignorance, ${average(ignorance).toFixed(2)} bit on average`);
-    const share = mean.filter((p) => p > 0.5).length / mean.length;
-    canvases.pad.setAttribute("aria-label", `Points of two classes on a plane, of which ${Math.round(100 * share)} % is called attack`);
+    const share = Math.round((100 * mean.filter((/** @type {number} */ p) => p > 0.5).length) / mean.length);
+    canvases.pad.setAttribute("aria-label", `Points of two classes on a plane, of which ${share} % is called attack`);
   }
 
   function restart() {
@@ -167,37 +187,41 @@ export function build(figure, box) {
     report.begin();
     if (showsAdvi) askAdvi();
     refresh();
-    paint();
+    look();
     run.restart();
   }
 
   function askAdvi() {
+    const words = find(".live-advi");
     adviRun = advise({ model: describeModel(), settings: { seed: drawing.seed }, points: GRID }, {
       onDone: (found) => {
         if (!showsAdvi) return;
         seen.advi = found;
-        find(".live-advi").textContent = sayAdvi(average(found.ignorance), seen.maps && average(seen.maps.ignorance), found.elbo);
-        say(find(".live-advi").textContent);
+        words.textContent = sayAdvi(average(found.ignorance), seen.maps && average(seen.maps.ignorance), found.elbo);
+        say(words.textContent);
         paint();
       },
-      onError: () => { find(".live-advi").textContent = FAILED; },
+      onError: () => { words.textContent = FAILED; },
     });
   }
 
   /** Bring buttons and sliders into line with what is drawn. */
   function refresh() {
     box.dataset.drawing = writeHash(drawing);
-    box.querySelectorAll("[data-do^=class]").forEach((button, k) => button.setAttribute("aria-pressed", String(k === chosen)));
+    box.querySelectorAll("[data-do^=class]").forEach((button, k) => {
+      button.setAttribute("aria-pressed", String(k === chosen));
+    });
     find("[data-do=all]").setAttribute("aria-pressed", String(movesAll));
     find("[data-do=advi]").setAttribute("aria-pressed", String(showsAdvi));
-    for (const [name, value, text] of [["sd", SDS.indexOf(drawing.sd), drawing.sd], ["width", drawing.width, drawing.width]]) {
-      const input = find(`[data-set=${name}]`);
-      input.value = value;
-      input.setAttribute("aria-valuetext", String(text));
-      find(`output[for="${input.id}"]`).value = String(text);
+    for (const [name, place] of /** @type {const} */ ([["sd", SDS.indexOf(drawing.sd)], ["width", drawing.width]])) {
+      const input = find(`[data-set=${name}]`), text = String(drawing[name]);
+      input.value = place;
+      input.setAttribute("aria-valuetext", text);
+      find(`output[for="${input.id}"]`).value = text;
     }
   }
 
+  /** @type {Record<string, (argument: string) => void>} */
   const actions = {
     class: (k) => { chosen = k === "0" ? 0 : 1; },
     preset: (key) => {
@@ -257,7 +281,6 @@ export function build(figure, box) {
     begin();
   });
   new ResizeObserver(paint).observe(canvases.pad);
-  fit(canvases.pad);
   begin();
 }
 

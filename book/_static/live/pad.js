@@ -19,52 +19,62 @@ import { EXTENT, MOST_POINTS, snap } from "./points.js";
  */
 
 const STEPS = 12; // of the keyboard's cursor from one side to the other: columns and rows 1 to 13
+/** @type {Record<string, number>} */
 const REACH = { mouse: 11, pen: 14, touch: 22 }; // CSS pixels from a point that still mean it
 const STILL = 6; // CSS pixels of movement that are none
 export const CLASS_NAMES = ["calm", "attack"];
 
-/** Let a canvas be drawn on. Returns what the painter needs: the cursor (null without focus) and the held point. */
-export function startPad(/** @type {HTMLCanvasElement} */ canvas, /** @type {Owner} */ owner) {
-  const state = {
-    /** @type {{x: number, y: number} | null} */ cursor: null,
-    /** @type {Point | null} */ held: null,
-  };
+/** @typedef {{ x: number, y: number }} Place @typedef {{ cursor: Place | null, held: Point | null }} State */
+
+/**
+ * Let a canvas be drawn on. Returns what the painter needs: the cursor (null without focus) and the held point.
+ * @param {HTMLCanvasElement} canvas
+ * @param {Owner} owner
+ */
+export function startPad(canvas, owner) {
+  /** @type {State} */
+  const state = { cursor: null, held: null };
   listenToPointers(canvas, owner, state);
   listenToKeys(canvas, owner, state);
   return state;
 }
 
-/** Where an event is, in measurements and CSS pixels. @param {{clientX: number, clientY: number}} event */
+/**
+ * Where an event is, in measurements, and how many CSS pixels one is.
+ * @param {HTMLCanvasElement} canvas
+ * @param {{ clientX: number, clientY: number }} event
+ */
 function locate(canvas, event) {
   const box = canvas.getBoundingClientRect();
   const [right, down] = [(event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height];
   return { x: EXTENT * (2 * right - 1), y: EXTENT * (1 - 2 * down), pixels: box.width / (2 * EXTENT) };
 }
 
-/** The nearest point within reach, or undefined. */
+/** The nearest point within reach. @param {Point[]} points @param {Place} place @param {number} reach */
 function findPoint(points, place, reach) {
-  const far = (point) => Math.hypot(point.x - place.x, point.y - place.y);
+  const far = (/** @type {Point} */ point) => Math.hypot(point.x - place.x, point.y - place.y);
   return points.filter((point) => far(point) <= reach).sort((a, b) => far(a) - far(b))[0];
 }
 
-/** Put a point, if there is room; returns it. */
-function putPoint(owner, place, label = owner.chosen()) {
+/** Put a point, if there is room; returns it. @param {Owner} owner @param {Place} place */
+function putPoint(owner, place) {
   if (owner.points.length >= MOST_POINTS) {
     owner.say(`${MOST_POINTS} points are the most`);
     return null;
   }
-  const point = snap(place.x, place.y, label);
+  const point = snap(place.x, place.y, owner.chosen());
   owner.points.push(point);
   owner.onChange();
   return point;
 }
 
+/** @param {Owner} owner @param {Point} point */
 function removePoint(owner, point) {
   owner.points.splice(owner.points.indexOf(point), 1);
   owner.onChange();
 }
 
-/** Move a point, or its whole class by as much. */
+/** Move a point, or its whole class by as much. @param {Owner} owner @param {Point} point @param {Place} place */
 function movePoint(owner, point, place) {
   const to = snap(place.x, place.y, point.label), [dx, dy] = [to.x - point.x, to.y - point.y];
   const moved = owner.movesAll?.() ? owner.points.filter(({ label }) => label === point.label) : [point];
@@ -75,11 +85,15 @@ function movePoint(owner, point, place) {
 /**
  * A press on a point drags it, or removes it when it stays where it is. A press beside all points puts one: with a
  * mouse at once, so that it can be dragged on; with a finger when it lifts, so that a swipe still scrolls the page.
+ * @param {HTMLCanvasElement} canvas
+ * @param {Owner} owner
+ * @param {State} state
  */
 function listenToPointers(canvas, owner, state) {
   /** @type {{id: number, x: number, y: number, point: Point | null, isNew: boolean, moved: boolean} | null} */
   let press = null;
-  const reachOf = (event, place) => (REACH[event.pointerType] ?? REACH.mouse) / place.pixels;
+  /** How far a press reaches, in measurements. @param {string} kind @param {{ pixels: number }} place */
+  const measureReach = (kind, { pixels }) => (REACH[kind] ?? REACH.mouse) / pixels;
 
   canvas.addEventListener("touchstart", (event) => {
     const place = locate(canvas, event.touches[0]);
@@ -88,7 +102,7 @@ function listenToPointers(canvas, owner, state) {
   canvas.addEventListener("pointerdown", (event) => {
     if (event.button !== 0 || press) return;
     const place = locate(canvas, event), isTouch = event.pointerType === "touch";
-    const old = findPoint(owner.points, place, reachOf(event, place)) ?? null;
+    const old = findPoint(owner.points, place, measureReach(event.pointerType, place)) ?? null;
     const point = old ?? (isTouch ? null : putPoint(owner, place));
     press = { id: event.pointerId, x: event.clientX, y: event.clientY, point, isNew: !old, moved: false };
     state.held = point;
@@ -97,14 +111,15 @@ function listenToPointers(canvas, owner, state) {
   });
   canvas.addEventListener("pointermove", (event) => {
     if (event.pointerType === "mouse") owner.onHover(locate(canvas, event));
-    if (press?.id !== event.pointerId) return;
+    if (!press || press.id !== event.pointerId) return;
     press.moved ||= Math.hypot(event.clientX - press.x, event.clientY - press.y) > STILL;
     if (press.moved && press.point) movePoint(owner, press.point, locate(canvas, event));
   });
-  const release = (event, counts) => {
-    if (press?.id !== event.pointerId) return;
+  const release = (/** @type {PointerEvent} */ event, /** @type {boolean} */ counts) => {
+    if (!press || press.id !== event.pointerId) return;
     const { point, isNew, moved } = press;
-    press = state.held = null;
+    press = null;
+    state.held = null;
     if (counts && !moved && !point) putPoint(owner, locate(canvas, event));
     else if (counts && !moved && point && !isNew) removePoint(owner, point);
     owner.onLook();
@@ -114,15 +129,21 @@ function listenToPointers(canvas, owner, state) {
   canvas.addEventListener("pointerleave", () => owner.onHover(null));
 }
 
+/** @type {Record<string, number[]>} */
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
 
-/** Column and row of a place, from 1 at the lower left. */
+/** Column and row of a place, from 1 at the lower left. @param {Place} place */
 function nameCell({ x, y }) {
-  const number = (value) => Math.round(((value + EXTENT) / (2 * EXTENT)) * STEPS) + 1;
+  const number = (/** @type {number} */ value) => Math.round(((value + EXTENT) / (2 * EXTENT)) * STEPS) + 1;
   return `column ${number(x)}, row ${number(y)}`;
 }
 
-/** Arrows move the cursor, Enter or Space puts or removes, M picks up and sets down, C changes the class. */
+/**
+ * Arrows move the cursor, Enter or Space puts or removes, M picks up and sets down, C changes the class.
+ * @param {HTMLCanvasElement} canvas
+ * @param {Owner} owner
+ * @param {State} state
+ */
 function listenToKeys(canvas, owner, state) {
   let cursor = { x: 0, y: 0 };
   const step = (2 * EXTENT) / STEPS, here = () => findPoint(owner.points, cursor, 0.49 * step);
@@ -130,8 +151,8 @@ function listenToKeys(canvas, owner, state) {
     const point = here(), there = point ? `${CLASS_NAMES[point.label]} here, ` : "";
     owner.say([what, `${nameCell(cursor)}: ${there}${owner.describe(cursor)}`].filter(Boolean).join(". "));
   };
-  const keep = (value) => Math.min(EXTENT, Math.max(-EXTENT, value));
-  const move = ([dx, dy]) => {
+  const keep = (/** @type {number} */ value) => Math.min(EXTENT, Math.max(-EXTENT, value));
+  const move = (/** @type {number[]} */ [dx, dy]) => {
     cursor = { x: keep(cursor.x + dx * step), y: keep(cursor.y + dy * step) };
     state.cursor = cursor;
     if (state.held) movePoint(owner, state.held, cursor);
@@ -149,17 +170,17 @@ function listenToKeys(canvas, owner, state) {
     state.held = point;
     tell(said);
   };
+  const remove = () => { if (here()) toggle(); };
+  /** @type {Record<string, () => void>} */
   const actions = {
-    Enter: toggle, " ": toggle, m: carry,
-    Delete: () => { if (here()) toggle(); },
+    Enter: toggle, " ": toggle, m: carry, Delete: remove, Backspace: remove,
     c: () => {
       owner.choose(owner.chosen() === 0 ? 1 : 0);
       owner.say(`Next point: ${CLASS_NAMES[owner.chosen()]}`);
     },
     Escape: () => { state.held = null; },
   };
-  actions.Backspace = actions.Delete;
-  canvas.addEventListener("keydown", (event) => {
+  canvas.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const arrow = ARROWS[event.key], action = actions[event.key.length === 1 ? event.key.toLowerCase() : event.key];
     if (!arrow && !action) return;

@@ -12,13 +12,15 @@ const RAMPS = {
 };
 /** @typedef {Float32Array | number[]} Values */
 
-/** A ramp as 256 colours, red, green and blue in turn. @param {string[]} stops */
+/** A ramp as 256 colours, each as a pixel of a picture has it. @param {string[]} stops */
 function mixRamp(stops) {
   const colours = stops.map((stop) => [1, 3, 5].map((k) => parseInt(stop.slice(k, k + 2), 16)));
-  return Uint8ClampedArray.from({ length: 768 }, (_, i) => {
-    const place = (Math.floor(i / 3) / 255) * (colours.length - 1), k = Math.min(colours.length - 2, Math.floor(place));
-    return colours[k][i % 3] + (place - k) * (colours[k + 1][i % 3] - colours[k][i % 3]);
+  const bytes = Uint8ClampedArray.from({ length: 1024 }, (_, i) => {
+    if (i % 4 === 3) return 255;
+    const place = (Math.floor(i / 4) / 255) * (colours.length - 1), k = Math.min(colours.length - 2, Math.floor(place));
+    return colours[k][i % 4] + (place - k) * (colours[k + 1][i % 4] - colours[k][i % 4]);
   });
+  return new Uint32Array(bytes.buffer);
 }
 const MIXED = Object.fromEntries(Object.entries(RAMPS).map(([kind, stops]) => [kind, mixRamp(stops)]));
 
@@ -26,6 +28,12 @@ const MIXED = Object.fromEntries(Object.entries(RAMPS).map(([kind, stops]) => [k
 export function makeGrid(n) {
   const at = (/** @type {number} */ k) => -EXTENT + (2 * EXTENT * k) / (n - 1);
   return Float64Array.from({ length: 2 * n * n }, (_, i) => at(i % 2 ? Math.floor(i / 2 / n) : (i / 2) % n));
+}
+
+/** The number of the place of a grid that is nearest. @param {number} n @param {{ x: number, y: number }} place */
+export function findPlace(n, { x, y }) {
+  const [column, row] = [x, y].map((value) => Math.round(((value + EXTENT) / (2 * EXTENT)) * (n - 1)));
+  return Math.min(n - 1, Math.max(0, row)) * n + Math.min(n - 1, Math.max(0, column));
 }
 
 /** Give a canvas as many pixels as the screen has under it, at most two to the CSS pixel. */
@@ -37,27 +45,42 @@ export function fit(/** @type {HTMLCanvasElement} */ canvas) {
   return { ctx, side, scale: side / Math.max(1, canvas.clientWidth) };
 }
 
-/** @type {Map<number, HTMLCanvasElement>} */
-const squares = new Map(); // one of each size: a small picture with a pixel for each place, drawn larger
+/** @typedef {{ square: HTMLCanvasElement, small: CanvasRenderingContext2D, image: ImageData,
+ *   pixels: Uint32Array }} Square */
+/** @type {Map<number, Square>} */
+const squares = new Map();
 
-/** A value at each place as a smooth picture, over all of a canvas; `top` is where the ramp ends. */
-export function paintMap(/** @type {HTMLCanvasElement} */ canvas, /** @type {Values | null} */ values, kind, top = 1) {
+/** A small picture with a pixel for each place, one of each size; it is drawn larger. @param {number} n */
+function findSquare(n) {
+  const found = squares.get(n);
+  if (found) return found;
+  const square = Object.assign(document.createElement("canvas"), { width: n, height: n });
+  const small = /** @type {CanvasRenderingContext2D} */ (square.getContext("2d", { willReadFrequently: true }));
+  const image = small.createImageData(n, n);
+  const made = { square, small, image, pixels: new Uint32Array(image.data.buffer) };
+  squares.set(n, made);
+  return made;
+}
+
+/**
+ * A value at each place as a smooth picture, over all of a canvas.
+ * @param {HTMLCanvasElement} canvas
+ * @param {Values | null} values null: white paper
+ * @param {"probability" | "doubt"} kind
+ * @param {number} [top] where the ramp ends
+ */
+export function paintMap(canvas, values, kind, top = 1) {
   const { ctx, side } = fit(canvas);
   if (!values) {
     ctx.fillStyle = PAPER;
     ctx.fillRect(0, 0, side, side);
     return;
   }
-  const n = Math.round(Math.sqrt(values.length)), ramp = MIXED[kind];
-  const square = squares.get(n) ?? Object.assign(document.createElement("canvas"), { width: n, height: n });
-  squares.set(n, square);
-  const small = /** @type {CanvasRenderingContext2D} */ (square.getContext("2d"));
-  const image = small.createImageData(n, n);
-  for (let row = 0; row < n; row++) {
-    for (let k = 0; k < n; k++) {
-      const from = 3 * Math.min(255, Math.max(0, Math.round((255 * values[(n - 1 - row) * n + k]) / top)));
-      image.data.set([ramp[from], ramp[from + 1], ramp[from + 2], 255], 4 * (row * n + k));
-    }
+  const n = Math.round(Math.sqrt(values.length)), ramp = MIXED[kind], scale = 255 / top;
+  const { square, small, image, pixels } = findSquare(n);
+  for (let row = 0, i = 0; row < n; row++) {
+    const from = (n - 1 - row) * n; // the first row of a picture is its upper one
+    for (let k = 0; k < n; k++, i++) pixels[i] = ramp[Math.min(255, Math.max(0, Math.round(scale * values[from + k])))];
   }
   small.putImageData(image, 0, 0);
   ctx.imageSmoothingEnabled = true;
@@ -65,28 +88,32 @@ export function paintMap(/** @type {HTMLCanvasElement} */ canvas, /** @type {Val
   ctx.drawImage(square, 0.5, 0.5, n - 1, n - 1, 0, 0, side, side); // outermost places lie on the rim
 }
 
-/** Where a map says one half: the ends of short lines, x and y from 0 to 1, y down. @returns {Float32Array} */
-export function traceBoundary(/** @type {Values} */ values, level = 0.5) {
-  const n = Math.round(Math.sqrt(values.length)), ends = [];
-  const cross = (/** @type {number} */ a, /** @type {number} */ b) => (level - a) / (b - a);
+/**
+ * Where a map says one half: the ends of short lines, x and y from 0 to 1, y down. In each cell of the grid the line
+ * enters and leaves by two of its sides, or by all four.
+ * @param {Values} values
+ */
+export function traceBoundary(values) {
+  const n = Math.round(Math.sqrt(values.length)), step = 1 / (n - 1), ends = [];
   for (let j = 0; j + 1 < n; j++) {
-    for (let i = 0; i + 1 < n; i++) {
-      const [a, b, c, d] = [j * n + i, j * n + i + 1, (j + 1) * n + i + 1, (j + 1) * n + i].map((k) => values[k]);
-      const met = [];
-      if (a < level !== b < level) met.push(i + cross(a, b), j);
-      if (b < level !== c < level) met.push(i + 1, j + cross(b, c));
-      if (d < level !== c < level) met.push(i + cross(d, c), j + 1);
-      if (a < level !== d < level) met.push(i, j + cross(a, d));
-      for (let k = 0; k + 3 < met.length; k += 4) {
-        ends.push(met[k] / (n - 1), 1 - met[k + 1] / (n - 1), met[k + 2] / (n - 1), 1 - met[k + 3] / (n - 1));
-      }
+    for (let i = 0, at = j * n; i + 1 < n; i++, at++) {
+      const a = values[at] - 0.5, b = values[at + 1] - 0.5, c = values[at + n + 1] - 0.5, d = values[at + n] - 0.5;
+      if (a < 0 === b < 0 && b < 0 === c < 0 && c < 0 === d < 0) continue;
+      if (a < 0 !== b < 0) ends.push((i + a / (a - b)) * step, 1 - j * step);
+      if (b < 0 !== c < 0) ends.push((i + 1) * step, 1 - (j + b / (b - c)) * step);
+      if (d < 0 !== c < 0) ends.push((i + d / (d - c)) * step, 1 - (j + 1) * step);
+      if (a < 0 !== d < 0) ends.push(i * step, 1 - (j + a / (a - d)) * step);
     }
   }
   return Float32Array.from(ends);
 }
 
-/** Draw a traced boundary. */
-export function paintBoundary(/** @type {HTMLCanvasElement} */ canvas, /** @type {Float32Array} */ ends, alpha = 1, wide = 1.2) {
+/**
+ * Draw a traced boundary.
+ * @param {HTMLCanvasElement} canvas
+ * @param {Float32Array} ends
+ */
+export function paintBoundary(canvas, ends, alpha = 1, wide = 1.2) {
   const { ctx, side, scale } = fit(canvas);
   ctx.beginPath();
   for (let k = 0; k < ends.length; k += 4) {
@@ -100,7 +127,13 @@ export function paintBoundary(/** @type {HTMLCanvasElement} */ canvas, /** @type
   ctx.globalAlpha = 1;
 }
 
-/** A circle for class 0, a triangle for class 1. `size` is a radius in CSS pixels. */
+/**
+ * A circle for class 0, a triangle for class 1.
+ * @param {CanvasRenderingContext2D} ctx
+ * @param {number} x @param {number} y
+ * @param {0 | 1} label
+ * @param {number} size a radius, in pixels
+ */
 function traceMark(ctx, x, y, label, size) {
   ctx.beginPath();
   if (label === 0) ctx.arc(x, y, size, 0, 2 * Math.PI);
@@ -113,8 +146,14 @@ function traceMark(ctx, x, y, label, size) {
   }
 }
 
-/** The points, each with a thin white rim; the one that is `held` with a dark ring. */
-export function paintPoints(/** @type {HTMLCanvasElement} */ canvas, points, size = 5, held = null) {
+/**
+ * The points, each with a thin white rim; the one that is `held` with a dark ring.
+ * @param {HTMLCanvasElement} canvas
+ * @param {import("./points.js").Point[]} points
+ * @param {number} size a radius, in CSS pixels
+ * @param {import("./points.js").Point | null} [held]
+ */
+export function paintPoints(canvas, points, size, held) {
   const { ctx, side, scale } = fit(canvas);
   for (const point of points) {
     const x = ((point.x + EXTENT) / (2 * EXTENT)) * side, y = (1 - (point.y + EXTENT) / (2 * EXTENT)) * side;
@@ -133,8 +172,12 @@ export function paintPoints(/** @type {HTMLCanvasElement} */ canvas, points, siz
   }
 }
 
-/** Where the keyboard is: a dark cross-hair with a white rim, to be seen on any colour. */
-export function paintCursor(/** @type {HTMLCanvasElement} */ canvas, place) {
+/**
+ * Where the keyboard is: a dark cross-hair with a white rim, to be seen on any colour.
+ * @param {HTMLCanvasElement} canvas
+ * @param {{ x: number, y: number }} place
+ */
+export function paintCursor(canvas, place) {
   const { ctx, side, scale } = fit(canvas), r = 11 * scale;
   const x = ((place.x + EXTENT) / (2 * EXTENT)) * side, y = (1 - (place.y + EXTENT) / (2 * EXTENT)) * side;
   for (const [colour, wide] of /** @type {[string, number][]} */ ([[PAPER, 5], [INK, 2]])) {

@@ -43,7 +43,8 @@ export function readPoints(/** @type {string} */ text) {
     const [a, b, c] = [...text.slice(k, k + 3)].map((letter) => LETTERS.indexOf(letter));
     if (a < 0 || b < 0 || c < 0 || a > 31) return null;
     const bits = (a << 12) | (b << 6) | c;
-    points.push({ x: readLevel((bits >> 8) & 255), y: readLevel(bits & 255), label: /** @type {0 | 1} */ (bits >> 16) });
+    const label = /** @type {0 | 1} */ (bits >> 16);
+    points.push({ x: readLevel((bits >> 8) & 255), y: readLevel(bits & 255), label });
   }
   return points;
 }
@@ -70,8 +71,14 @@ function scatter(/** @type {number} */ k) {
   return [wave(12.9898) + wave(78.233) - wave(37.719), wave(39.346) - wave(11.135) + wave(83.155)];
 }
 
-/** Points of one class around places on a curve. @returns {Point[]} */
-function scatterAlong(/** @type {(t: number) => number[]} */ curve, n, /** @type {0 | 1} */ label, noise = 0.17, first = 0) {
+/**
+ * Points of one class around places on a curve.
+ * @param {(t: number) => number[]} curve
+ * @param {number} n
+ * @param {0 | 1} label
+ * @returns {Point[]}
+ */
+function scatterAlong(curve, n, label, noise = 0.17, first = 0) {
   return Array.from({ length: n }, (_, k) => {
     const [x, y] = curve(n > 1 ? k / (n - 1) : 0.5), [dx, dy] = scatter(first + k + 100 * label);
     return snap(x + noise * dx, y + noise * dy, label);
@@ -80,16 +87,19 @@ function scatterAlong(/** @type {(t: number) => number[]} */ curve, n, /** @type
 
 /** The blue moon, scaled as the book's are; the orange one is its mirror image in the centre. */
 const UPPER = (/** @type {number} */ t) => [(Math.cos(Math.PI * t) - 0.5) / 0.87, (Math.sin(Math.PI * t) - 0.25) / 0.5];
+const LOWER = (/** @type {number} */ t) => UPPER(t).map((value) => -value);
 /** Two moons of n points each; another `first` scatters them otherwise. @param {number} n */
 export function scatterMoons(n, first = 0) {
-  return [...scatterAlong(UPPER, n, 0, 0.17, first), ...scatterAlong((t) => UPPER(t).map((v) => -v), n, 1, 0.17, first)];
+  return [...scatterAlong(UPPER, n, 0, 0.17, first), ...scatterAlong(LOWER, n, 1, 0.17, first)];
 }
 
 const turn = (/** @type {number} */ t, /** @type {number} */ r) =>
   [r * Math.cos(2 * Math.PI * t), r * Math.sin(2 * Math.PI * t)];
-const corner = (sx, sy) => (/** @type {number} */ t) => [sx * (1.4 + 0.5 * turn(t, 1)[0]), sy * (1.4 + 0.5 * turn(t, 1)[1])];
+/** A ring around the middle of a quadrant. @param {number} sx @param {number} sy */
+const corner = (sx, sy) => (/** @type {number} */ t) => turn(t, 0.5).map((value, k) => (k ? sy : sx) * (1.4 + value));
 
 /** What a reader can begin with. Circles and crosses need biases: without them p(-x) = 1 - p(x). */
+/** @type {Record<string, { name: string, biases: boolean, draw: () => Point[] }>} */
 export const PRESETS = {
   moons: { name: "Two moons", biases: false, draw: () => scatterMoons(25) },
   circles: { name: "Circles", biases: true, draw: () => [
@@ -99,6 +109,6 @@ export const PRESETS = {
     ...scatterAlong(corner(1, 1), 8, 0), ...scatterAlong(corner(-1, -1), 8, 0).map(({ x, y }) => snap(x - 0.1, y, 0)),
     ...scatterAlong(corner(-1, 1), 8, 1), ...scatterAlong(corner(1, -1), 8, 1).map(({ x, y }) => snap(x + 0.1, y, 1)),
   ] },
-  one: { name: "One class", biases: false, draw: () => scatterAlong((t) => UPPER(t).map((v) => -v), 25, 1) },
-  none: { name: "Nothing", biases: false, draw: () => /** @type {Point[]} */ ([]) },
+  one: { name: "One class", biases: false, draw: () => scatterAlong(LOWER, 25, 1) },
+  none: { name: "Nothing", biases: false, draw: () => [] },
 };

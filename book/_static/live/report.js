@@ -4,11 +4,15 @@
 import { findStage, wantsStillness } from "./watch.js";
 import { sayProgress, sayVerdict } from "./words.js";
 
-const RUNS = { running: "Stop", stopped: "Start again", failed: "Start again", doubt: "Walk longer", agree: "Another seed" };
+const RUNS = {
+  running: "Stop", stopped: "Start again", failed: "Start again", doubt: "Walk longer", agree: "Another seed",
+};
 
 /** The strip as HTML, and the region that is spoken. */
-export const STRIP = `<div class="live-verdict"><progress max="1" value="0" aria-label="Draws of four chains"></progress>
-  <p class="live-status">Four chains start when you look at them.</p><button type="button" data-do="run">Stop</button></div>`;
+export const STRIP = `<div class="live-verdict">
+  <progress max="1" value="0" aria-label="Draws of four chains"></progress>
+  <p class="live-status">Four chains start when you look at them.</p>
+  <button type="button" data-do="run">Stop</button></div>`;
 export const SPOKEN = '<p class="live-spoken" role="status"></p>';
 
 /** @typedef {import("./sampler.js").Progress} Progress @typedef {import("./sampler.js").Done} Done */
@@ -39,7 +43,11 @@ export function makeReport(box) {
     return true;
   }
 
-  /** A run has ended in this state, with these words. @param {"agree" | "doubt" | "stopped" | "failed"} state @param {string} words */
+  /**
+   * A run has ended.
+   * @param {"agree" | "doubt" | "stopped" | "failed"} state
+   * @param {string} words
+   */
   function conclude(state, words) {
     box.dataset.state = state;
     find(".live-status").textContent = words;

@@ -1,7 +1,8 @@
 // @ts-check
-// Wakes the live boxes of a page: a figure of the class `live-moons` or `live-tie` comes near, and its script is fetched.
+// Wakes the live boxes of a page: where a figure of the class `live-moons` or `live-tie` comes near, its script comes.
 // Without modules, workers or this script the figure stays what it is, a picture with a caption.
 
+/** @type {Record<string, string>} */
 const KINDS = { "live-moons": "./moons.js", "live-tie": "./tie.js" };
 const NEAR = "300px";
 

@@ -1,11 +1,11 @@
 // @ts-check
-// "Tie them together": six small data sets in one hierarchical model. The reader draws one, and turns how much they share.
+// "Tie them together": six small data sets in one model. The reader draws one, and turns how much they share.
 
 import { N_GROUPS, drawMine, drawOthers, measureDeviations, readHand } from "./groups.js";
 import { MARKS } from "./moons.js";
 import { CLASS_NAMES, startPad } from "./pad.js";
-import { fit, makeGrid, paintBoundary, paintCursor, paintMap, paintPoints, traceBoundary } from "./paint.js";
-import { EXTENT, MOST_LONGER, readPoints, writePoints } from "./points.js";
+import { findPlace, fit, makeGrid, paintBoundary, paintCursor, paintMap, paintPoints, traceBoundary } from "./paint.js";
+import { MOST_LONGER, readPoints, writePoints } from "./points.js";
 import { SPOKEN, STRIP, makeReport } from "./report.js";
 import { sample } from "./sampler.js";
 import { makeRun, paintOnFrames } from "./watch.js";
@@ -42,11 +42,14 @@ function readHash(hash) {
 
 /** The parts of the box as HTML. @param {string} id */
 function writeBox(id) {
-  const button = (action, words) => `<button type="button" data-do="${action}">${words}</button>`;
-  const under = '<div class="tie-under"><canvas class="tie-dial" role="img" aria-label="Dial"></canvas><span class="tie-own"></span></div>';
+  const button = (/** @type {string} */ action, /** @type {string} */ words) =>
+    `<button type="button" data-do="${action}">${words}</button>`;
+  const under = `<div class="tie-under"><canvas class="tie-dial" role="img" aria-label="Dial"></canvas>
+    <span class="tie-own"></span></div>`;
   const others = Array.from({ length: MINE }, (_, g) => `<div class="tie-one">
     <canvas data-group="${g}" role="img" aria-label="Category ${g + 1}"></canvas>${under}</div>`).join("");
-  const bars = [1, 2, 3].map((k) => `<p><span>layer ${k}</span><meter min="0" max="${WIDEST}" value="0" aria-label="group sd of layer ${k}"></meter>
+  const bars = [1, 2, 3].map((k) => `<p><span>layer ${k}</span>
+    <meter min="0" max="${WIDEST}" value="0" aria-label="group sd of layer ${k}"></meter>
     <output>0</output></p>`).join("");
   return `
 <div class="tie-stage">
@@ -64,16 +67,23 @@ function writeBox(id) {
   </div>
 </div>
 <div class="live-row tie-slider"><label for="${id}-tie">how tied</label><span aria-hidden="true">one for all</span>
-  <input type="range" id="${id}-tie" min="0" max="${TIES.length - 1}" step="1"><span aria-hidden="true">each alone</span>
+  <input type="range" id="${id}-tie" min="0" max="${TIES.length - 1}" step="1">
+  <span aria-hidden="true">each alone</span>
   <output for="${id}-tie"></output>${button("share", "Copy link")}</div>
 ${STRIP}<p class="live-shared"></p>
-<p id="${id}-keys" class="live-keys">Tap to put a point, drag to move it, tap it to remove it. By keyboard: arrows move a
+<p id="${id}-keys" class="live-keys">
+  Tap to put a point, drag to move it, tap it to remove it. By keyboard: arrows move a
   cursor, Enter puts or removes, M picks up and sets down, C changes the class. A hand points to where attacks lie; thin
   hands are the latest networks of the four chains.</p>${SPOKEN}`;
 }
 
-/** Paint a dial: the ring, a thin hand for each chain's latest network, a thick one for the mean. */
-function paintDial(/** @type {HTMLCanvasElement} */ canvas, mean, latest) {
+/**
+ * Paint a dial: the ring, a thin hand for each chain's latest network, a thick one for the mean.
+ * @param {HTMLCanvasElement} canvas
+ * @param {Float32Array | null} mean
+ * @param {Float32Array[]} latest
+ */
+function paintDial(canvas, mean, latest) {
   const { ctx, side, scale } = fit(canvas), middle = side / 2, r = middle - 2 * scale;
   ctx.clearRect(0, 0, side, side);
   ctx.beginPath();
@@ -83,8 +93,9 @@ function paintDial(/** @type {HTMLCanvasElement} */ canvas, mean, latest) {
   ctx.lineWidth = 1.5 * scale;
   ctx.strokeStyle = GREEN;
   ctx.stroke();
-  const hands = [...latest.map((map) => [readHand(map), 1, GREEN]), ...(mean ? [[readHand(mean), 2.5, INK]] : [])];
-  for (const [{ angle, length }, wide, colour] of /** @type {any[]} */ (hands)) {
+  const thin = latest.map((map) => ({ ...readHand(map), wide: 1, colour: GREEN }));
+  const thick = mean ? [{ ...readHand(mean), wide: 2.5, colour: INK }] : [];
+  for (const { angle, length, wide, colour } of [...thin, ...thick]) {
     ctx.beginPath();
     ctx.moveTo(middle, middle);
     ctx.lineTo(middle + 0.9 * r * length * Math.cos(angle), middle - 0.9 * r * length * Math.sin(angle));
@@ -112,23 +123,31 @@ export function build(figure, box) {
   /** @type {{maps: any, latest: Float32Array[], sds: Record<string, number>}} */
   const seen = { maps: null, latest: [], sds: {} };
   let chosen = /** @type {0 | 1} */ (1);
-  const cut = (values, g) => values.subarray(g * PLACES, (g + 1) * PLACES);
+  const cut = (/** @type {Float32Array} */ values, /** @type {number} */ g) =>
+    values.subarray(g * PLACES, (g + 1) * PLACES);
 
+  const paintGroup = (/** @type {number} */ g) => {
+    const canvas = canvases[g], map = seen.maps && cut(seen.maps.mean, g);
+    paintMap(canvas, map, "probability");
+    if (map) paintBoundary(canvas, traceBoundary(map));
+    paintPoints(canvas, groups[g], g === MINE ? 5.5 : 2.4, pad.held);
+    if (g === MINE && pad.cursor) paintCursor(canvas, pad.cursor);
+  };
+  const look = paintOnFrames(() => paintGroup(MINE)); // a hand moves more often than pictures come
   const paint = paintOnFrames(() => {
     const maps = seen.maps && canvases.map((_, g) => cut(seen.maps.mean, g));
-    canvases.forEach((canvas, g) => {
-      paintMap(canvas, maps && maps[g], "probability");
-      if (maps) paintBoundary(canvas, traceBoundary(maps[g]));
-      paintPoints(canvas, groups[g], g === MINE ? 5.5 : 2.4, pad.held);
+    canvases.forEach((_, g) => {
+      paintGroup(g);
       paintDial(under[g].querySelector("canvas"), maps && maps[g], seen.latest.map((values) => cut(values, g)));
     });
-    if (pad.cursor) paintCursor(canvases[MINE], pad.cursor);
     if (maps) tell(measureDeviations(maps));
   });
 
   /** Put the numbers beside the pictures. @param {number[]} deviations */
   function tell(deviations) {
-    deviations.forEach((far, g) => { under[g].querySelector(".tie-own").textContent = `own way ${Math.round(100 * far)}\u00a0%`; });
+    deviations.forEach((far, g) => {
+      under[g].querySelector(".tie-own").textContent = `own way ${Math.round(100 * far)}\u00a0%`;
+    });
     list(".tie-sds meter").forEach((meter, k) => {
       const sd = seen.sds[`sd${k + 1}`] ?? 0;
       meter.value = sd;
@@ -136,13 +155,12 @@ export function build(figure, box) {
     });
   }
 
-  const readPlace = ({ x, y }) => {
-    const at = (v) => Math.min(SIDE - 1, Math.max(0, Math.round(((v + EXTENT) / (2 * EXTENT)) * (SIDE - 1))));
-    const k = MINE * PLACES + at(y) * SIDE + at(x), { maps } = seen;
+  const readPlace = (/** @type {{ x: number, y: number }} */ place) => {
+    const k = MINE * PLACES + findPlace(SIDE, place), { maps } = seen;
     return maps && { mean: maps.mean[k], noise: maps.noise[k], ignorance: maps.ignorance[k] };
   };
   const pad = startPad(canvases[MINE], {
-    points: drawing.points, say, onLook: paint, onChange: restart, onHover: () => {},
+    points: drawing.points, say, onLook: look, onChange: restart, onHover: () => {},
     chosen: () => chosen,
     choose: (label) => { chosen = label; refresh(); },
     describe: (place) => sayPlace(readPlace(place)),
@@ -163,19 +181,21 @@ export function build(figure, box) {
     });
   });
 
-  /** All points, all places of all six, and how they are tied. */
+  /** All points, all places of all six, and how they are tied. @param {import("./run.js").Job["settings"]} settings */
   function describeJob(settings) {
     const all = groups.flat(), places = new Float64Array(N_GROUPS * GRID.length);
     groups.forEach((_, g) => places.set(GRID, g * GRID.length));
     const model = {
       kind: /** @type {const} */ ("hierarchical"), X: Float64Array.from(all.flatMap(({ x, y }) => [x, y])),
-      y: Uint8Array.from(all, ({ label }) => label), group: Int32Array.from(groups.flatMap((points, g) => points.map(() => g))),
+      y: Uint8Array.from(all, ({ label }) => label),
+      group: Int32Array.from(groups.flatMap((points, g) => points.map(() => g))),
       nGroups: N_GROUPS, hidden: HIDDEN, ties: TIES[drawing.tie],
     };
-    return { model, settings, points: places, groups: Int32Array.from({ length: N_GROUPS * PLACES }, (_, i) => Math.floor(i / PLACES)) };
+    const owners = Int32Array.from({ length: N_GROUPS * PLACES }, (_, i) => Math.floor(i / PLACES));
+    return { model, settings, points: places, groups: owners };
   }
 
-  /** Keep what came, and paint it. */
+  /** Keep what came, and paint it. @param {import("./sampler.js").Progress} progress */
   function take({ mean, noise, ignorance, latest, described }) {
     Object.assign(seen, { maps: { mean, noise, ignorance }, latest, sds: described });
     paint();
@@ -199,7 +219,7 @@ export function build(figure, box) {
   function begin() {
     report.begin();
     refresh();
-    paint();
+    look();
     run.restart();
   }
 
@@ -213,6 +233,7 @@ export function build(figure, box) {
     find(".tie-slider output").value = words;
   }
 
+  /** @type {Record<string, (argument: string) => void>} */
   const actions = {
     class: (k) => { chosen = k === "0" ? 0 : 1; },
     few: () => {
@@ -247,7 +268,7 @@ export function build(figure, box) {
     actions[action](argument);
     refresh();
   });
-  find("input").addEventListener("input", (event) => {
+  find("input").addEventListener("input", (/** @type {any} */ event) => {
     drawing.tie = Number(event.target.value);
     restart();
   });

@@ -14,11 +14,16 @@ const NOT_YET = "Not yet to be trusted.";
  */
 export function sayProgress(chains, { tune, draws }) {
   const taken = Math.min(...chains.map(({ done }) => done)) * (tune + draws);
-  if (chains.some(({ tuning }) => tuning)) return `Four chains find their stride: ${count(taken)} of ${count(tune)} steps. ${NOT_YET}`;
+  if (chains.some(({ tuning }) => tuning)) {
+    return `Four chains find their stride: ${count(Math.min(taken, tune))} of ${count(tune)} steps. ${NOT_YET}`;
+  }
   return `Four chains walk: ${count(taken - tune)} of ${count(draws)} draws each. ${NOT_YET}`;
 }
 
-/** What else keeps a verdict from passing, by the key of its reason. @type {Record<string, (verdict: Verdict) => string>} */
+/**
+ * What else keeps a verdict from passing, by the key of its reason.
+ * @type {Record<string, (verdict: Verdict) => string>}
+ */
 const REASONS = {
   essTail: ({ essTail }) => `the tails are worth ${count(essTail)} draws`,
   divergences: ({ divergences }) => `${count(divergences)} draws went astray`,
@@ -27,12 +32,13 @@ const REASONS = {
   chains: () => "there are too few chains",
 };
 
-/** The verdict, by the book's rule: the worst of all that was asked. @param {Verdict} verdict */
+/** The verdict, by the book's rule: the worst of all asked. @param {Verdict} verdict */
 export function sayVerdict(verdict) {
   const rhat = verdict.rhat.toFixed(3), ess = count(verdict.ess);
   if (verdict.converged) return `Four chains agree: R-hat ${rhat}, ESS ${ess}. These pictures can be trusted.`;
   const others = verdict.reasons.filter((key) => key in REASONS).map((key) => `, ${REASONS[key](verdict)}`).join("");
-  return `Not yet: R-hat ${rhat} (wanted: below 1.01), ESS ${ess} (above 400)${others}. Do not trust these pictures yet.`;
+  const found = `R-hat ${rhat} (wanted: below 1.01), ESS ${ess} (above 400)${others}`;
+  return `Not yet: ${found}. Do not trust these pictures yet.`;
 }
 
 export const STOPPED = `Stopped early, before the chains could be compared. ${NOT_YET}`;
@@ -53,5 +59,6 @@ export function sayPlace(at) {
  */
 export function sayAdvi(advi, nuts, elbo) {
   const beside = nuts === null ? "" : ` (the four chains: ${nuts.toFixed(2)})`;
-  return `These three maps are ADVI's now. Its ELBO is ${elbo.toFixed(1)} nats, its mean ignorance ${advi.toFixed(2)} bit${beside}.`;
+  const itself = `Its ELBO is ${elbo.toFixed(1)} nats, its mean ignorance ${advi.toFixed(2)} bit`;
+  return `These three maps are ADVI's now. ${itself}${beside}.`;
 }
