@@ -9,12 +9,12 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 from book_live import has_live_box
-from browser import find_axe_violations, open_page, open_tab
+from browser import find_axe_violations, open_page, open_tab, serve
 from docutils import nodes
 from docutils.utils import new_document
 from PIL import Image
 from stills import shrink
-from test_site import PAGES, address, chromium, expect_none, parse, site
+from test_site import PAGES, ROOT, address, chromium, expect_none, parse, site
 
 __all__ = ["address", "chromium", "site"]  # fixtures of the site's tests
 PATIENCE = 240_000  # ms for a verdict, on a machine that has other things to do
@@ -23,11 +23,32 @@ CHAPTER, FRONT, TIE = "book/flat_advi.html", "book/index.html", "book/hierarchic
 START = "#moons=1.5.4.0.0.IqqeVV"  # one seed, five units, prior sd 1, and two points: a run of a second or two
 
 
+BARE = """<!doctype html><html lang="en"><title>A live box and nothing else</title><link rel="icon" href="data:,">
+<meta name="viewport" content="width=device-width"><link rel="stylesheet" href="/_static/live.css">
+<body class="bd-content"><p style="height: 120vh">above</p><figure class="live-KIND" id="fig-KIND">
+<img src="/_static/live/KIND.png" alt="a still" width="300"><figcaption>A caption.</figcaption></figure>
+<p style="height: 150vh">below</p><script type="module" src="/_static/live/start.js"></script>"""
+
+
+@pytest.fixture(scope="module")
+def bare():
+    """Where the sources are served; `open_box` shows a page there that has a box and no more, so no site is built."""
+    with serve(ROOT / "book") as url:
+        yield f"{url}bare/"
+
+
+def show_bare(route):
+    """Answer with the page of the box that the address names."""
+    kind = route.request.url.rpartition("/")[2].partition("#")[0]
+    route.fulfill(body=BARE.replace("KIND", kind), content_type="text/html")
+
+
 @contextmanager
 def open_box(chromium, url, **options):
     """A page whose live box is in sight; yields the tab, the box and the log of the tab."""
     settings = {"viewport": {"width": 1280, "height": 900}, "reduced_motion": "reduce"} | options
     context = chromium.new_context(**settings)
+    context.route("**/bare/*", show_bare)
     with open_tab(context, url) as (page, log):
         page.locator("figure[class*=live-]").first.scroll_into_view_if_needed()
         box = page.locator(".live-box").first
@@ -38,9 +59,9 @@ def open_box(chromium, url, **options):
 
 
 @pytest.fixture(scope="module")
-def tab(chromium, address):
-    """The box of the chapter, for a mouse and a keyboard; all tests share it."""
-    with open_box(chromium, address + CHAPTER + START) as opened:
+def tab(chromium, bare):
+    """A box for a mouse and a keyboard; all tests share it."""
+    with open_box(chromium, f"{bare}moons{START}") as opened:
         yield opened
 
 
@@ -60,18 +81,17 @@ def opened(tab):
 
 
 @pytest.fixture(scope="module")
-def tied(chromium, address):
-    """The box of the hierarchical chapter."""
-    with open_box(chromium, address + TIE) as (page, box, log):
+def tied(chromium, bare):
+    """The box of six categories; all tests share it."""
+    with open_box(chromium, f"{bare}tie") as (page, box, log):
         yield page, box
         expect_none(log.complaints)
 
 
 @pytest.fixture(scope="module")
-def modules(chromium, address):
-    """A page without a box, which can import modules."""
-    with open_page(chromium, f"{address}book/colophon.html") as (page, _):
-        yield page
+def modules(tab):
+    """A page that can import modules."""
+    return tab[0]
 
 
 def press(box, name):
@@ -178,9 +198,9 @@ def test_a_class_moves_as_one(opened):
     assert read_points(box) == [(-1, 2, 1), (0, 2, 1), (1, 2, 1), (0, -1, 0)]
 
 
-def test_a_finger_puts_moves_and_removes_points_and_scrolls_between_them(chromium, address):
+def test_a_finger_puts_moves_and_removes_points_and_scrolls_between_them(chromium, bare):
     phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True, "device_scale_factor": 2}
-    with open_box(chromium, address + CHAPTER, **phone) as (page, box, log):
+    with open_box(chromium, f"{bare}moons", **phone) as (page, box, log):
         pad, cdp = box.locator("[data-view=pad]"), page.context.new_cdp_session(page)
 
         def swipe(start, end):
@@ -265,8 +285,8 @@ def test_four_chains_agree_and_one_point_in_a_corner_colours_both(opened):
     assert abs(said[0] + said[1] - 100) <= 1  # p(-x) = 1 - p(x)
 
 
-def test_a_link_gives_the_same_points_and_the_same_numbers(chromium, address):
-    with open_box(chromium, address + CHAPTER, permissions=["clipboard-read", "clipboard-write"]) as (page, box, _):
+def test_a_link_gives_the_same_points_and_the_same_numbers(chromium, bare):
+    with open_box(chromium, f"{bare}moons", permissions=["clipboard-read", "clipboard-write"]) as (page, box, _):
         press(box, "Clear")
         for x, y in ((1, 1), (0, 2), (-1, -2)):
             page.mouse.click(*find_place(box.locator("[data-view=pad]"), x, y))
@@ -392,9 +412,8 @@ def test_the_reader_draws_in_a_category_of_their_own(tied):
     assert len(read_tie(box)[1]) == 4 * 3
 
 
-def test_a_link_brings_back_ties_and_points(chromium, address):
-    link = f"{address}{TIE}#tie=3.6.0.IqqeVV"
-    with open_box(chromium, link) as (_, box, log):
+def test_a_link_brings_back_ties_and_points(chromium, bare):
+    with open_box(chromium, f"{bare}tie#tie=3.6.0.IqqeVV") as (_, box, log):
         assert read_tie(box) == ("each alone", "IqqeVV")
         press(box, "Stop")
         assert read_status(box).endswith("Not yet to be trusted.")
@@ -418,7 +437,35 @@ def test_a_hand_points_to_where_attacks_lie(modules, right, up, degrees):
     assert own == pytest.approx([0.5, 0.5])
 
 
+BOUNDARY = """async ([right, up, past]) => {
+    const { makeGrid, traceBoundary } = await import("/_static/live/paint.js");
+    const grid = makeGrid(31);
+    return [...traceBoundary(Float32Array.from({ length: 961 }, (_, i) =>
+        0.5 + 0.05 * (grid[2 * i] * right + grid[2 * i + 1] * up - past)))];
+}"""
+
+
+@pytest.mark.parametrize(("right", "up", "past"), [(1, 0, 0.7), (0, 1, -1.3), (1, 2, 0.5), (-1, 1, 0.1)])
+def test_a_boundary_is_traced_where_a_map_says_one_half(modules, right, up, past):
+    ends = 6 * np.reshape(modules.evaluate(BOUNDARY, [right, up, past]), (-1, 2)) - 3
+    assert len(ends) >= 60
+    assert right * ends[:, 0] - up * ends[:, 1] == pytest.approx(past, abs=1e-5)  # y runs down on a canvas
+
+
 # --- for everybody
+
+
+def test_a_box_is_fetched_when_it_comes_near_and_not_before(chromium, bare):
+    context = chromium.new_context(viewport={"width": 1280, "height": 500})
+    context.route("**/bare/*", lambda route: route.fulfill(
+        body=BARE.replace("KIND", "moons").replace("120vh", "300vh"), content_type="text/html"))  # fmt: skip
+    with open_tab(context, f"{bare}moons") as (page, log):
+        page.wait_for_timeout(500)
+        assert not any("sampler.js" in url for url in log.requests)
+        page.locator("figure").scroll_into_view_if_needed()
+        page.locator(".live-box").wait_for()
+        assert any("sampler.js" in url for url in log.requests)
+    context.close()
 
 
 def test_nothing_is_fetched_before_the_box_is_near_and_nothing_from_elsewhere(chromium, address):

@@ -50,7 +50,9 @@ def main():
     with serve(SITE) as address, launch_chromium() as chromium:
         for name in BOXES:
             take_still(chromium, address, name)
-            print(f"book/_static/live/{name}.png: {Path(BOOK, '_static', 'live', f'{name}.png').stat().st_size:,} bytes")
+            print(
+                f"book/_static/live/{name}.png: {Path(BOOK, '_static', 'live', f'{name}.png').stat().st_size:,} bytes"
+            )
 
 
 if __name__ == "__main__":
