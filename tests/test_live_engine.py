@@ -346,6 +346,29 @@ def test_moments_of_normals_of_unlike_scales_are_right_and_the_mass_matrix_learn
     assert 1.5 < depths.mean() < 2.6  # trajectories are long enough, and end in time
 
 
+@pytest.mark.parametrize(("size", "target"), [(5, 0.95), (5, 0.99), (1, 0.99)])
+def test_with_short_steps_normals_are_right_and_acceptance_is_what_was_asked(size, target):
+    """Short steps make deep trees, whose pieces turn by themselves; in one dimension that matters most."""
+    code = f"""{TOY}
+      return [1, 2, 3, 4].map((seed) => {{
+        const settings = {{ tune: 500, draws: 2000, targetAccept: data.target }}, kept = [];
+        const chain = live.makeChain({{ model: toy, seed, chain: 0, ...settings }});
+        let acceptance = 0;
+        while (!chain.done) {{
+          const draw = chain.step();
+          if (draw.tuning) continue;
+          kept.push([...draw.theta]);
+          acceptance += draw.acceptance / settings.draws;
+        }}
+        return [kept, acceptance];
+      }})"""
+    drawn = run_in_node(code, sds=[1] * size, target=target)
+    draws = np.moveaxis([kept for kept, _ in drawn], 2, 0)
+    z = [((x**2).mean() - 1) / array_stats.mcse(x**2, method="mean") for x in draws]
+    assert np.abs(z).max() < 4
+    assert np.mean([acceptance for _, acceptance in drawn]) == pytest.approx(target, abs=0.01)
+
+
 def test_a_trajectory_that_does_not_turn_ends_at_the_greatest_depth_and_a_cliff_is_a_divergence():
     code = """
       const model = { size: 1, start(random, theta) { theta[0] = 0.1; }, logDensity: data.cliff
@@ -611,15 +634,16 @@ SAMPLE_IN_WORKERS = """
   Object.defineProperty(navigator, "hardwareConcurrency", { value: data.workers, configurable: true });
   const model = { ...data.model, X: Float64Array.from(data.model.X.flat()) };
   const job = { model, points: Float64Array.from(data.points.flat()), settings: data.settings };
-  let updates = 0, paused = false, whilePaused = 0;
-  const done = await new Promise((onDone, onError) => {
+  let updates = 0, paused = false, whilePaused = 0, isDone = false;
+  const done = await new Promise((resolve, onError) => {
+    const onDone = (done) => { isDone = true; resolve(done); };
     const run = live.sample(job, { onDone, onError, onProgress() {
       updates += 1;
       if (paused) whilePaused += 1;
       if (!data.pause || updates > 1) return;
       run.pause();
       setTimeout(() => { paused = true; }, 1000);  // what was on its way has come
-      setTimeout(() => { paused = false; run.resume(); }, 1500);
+      setTimeout(() => { whilePaused += isDone; paused = false; run.resume(); }, 1500);
     } });
   });
   return { ...done, supported: live.supported, updates, whilePaused }"""
@@ -642,19 +666,23 @@ def test_neither_workers_nor_pauses_change_a_run(tab):
     assert "ess" in one["verdict"]["reasons"]
 
 
-def test_a_run_that_was_stopped_says_nothing_more_and_the_next_one_is_right(tab):
+def test_a_run_that_was_stopped_says_nothing_more_and_is_not_taken_for_the_next_one(tab):
     page, base = tab
     code = """
       const model = { ...data.model, X: Float64Array.from(data.model.X.flat()) };
       const job = { model, points: Float64Array.from(data.points.flat()), settings: data.settings };
-      const heard = [];
+      const heard = [], sizes = [];
+      const other = { ...job, points: job.points.slice(0, 14) };
       const hear = (i) => ({ onProgress: () => heard.push(i), onDone: () => heard.push(i) });
-      for (let i = 0; i < 3; i++) live.sample(job, hear(i)).stop();
-      return [heard, await new Promise((onDone, onError) => live.sample(job, { onDone, onError }))]"""
+      for (let i = 0; i < 3; i++) live.sample(other, hear(i)).stop();
+      const onProgress = ({ latest }) => sizes.push(...latest.map((p) => p.length));
+      const done = await new Promise((onDone, onError) => live.sample(job, { onProgress, onDone, onError }));
+      return [heard, sizes, done.count]"""
     asked = {"model": FLAT, "points": GRID.tolist(), "settings": {"seed": 7, "chains": 2, "tune": 50, "draws": 50}}
-    heard, done = run_in_page(page, code, base, **asked)
+    heard, sizes, count = run_in_page(page, code, base, **asked)
     assert heard == []
-    assert done["count"] == 100
+    assert set(sizes) == {100}
+    assert count == 100
 
 
 def test_advi_in_a_worker_is_the_fit_itself(tab):

@@ -20,6 +20,7 @@ import { makeRandom } from "./random.js";
  * @property {boolean} tuning whether the draw belongs to the tuning
  * @property {boolean} divergent
  * @property {number} depth doublings
+ * @property {number} acceptance mean acceptance along the trajectory, which the step size is adapted to
  * @property {number} stepSize
  */
 
@@ -275,7 +276,8 @@ export function makeChain({ model, seed, chain, tune = 500, draws = 500, targetA
     if (tuning) adapt();
     taken += 1;
     const { theta, logDensity } = start;
-    return { theta, logDensity, energy: trunk.energy, tuning, divergent, depth, stepSize: used };
+    const { energy } = trunk;
+    return { theta, logDensity, energy, tuning, divergent, depth, acceptance: acceptance / places, stepSize: used };
   }
 
   return {
