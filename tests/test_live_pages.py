@@ -319,6 +319,13 @@ def test_an_address_holds_all_that_was_drawn(modules):
     assert modules.evaluate(kept)
 
 
+def test_no_word_of_the_last_picture_stands_when_a_point_has_moved(opened):
+    page, box = opened
+    assert AGREE.match(await_verdict(box))
+    page.mouse.click(*find_place(box.locator("[data-view=pad]"), 2, -2))
+    assert read_status(box).endswith("Not yet to be trusted.")
+
+
 def test_a_run_that_is_stopped_is_not_to_be_trusted(opened):
     _, box = opened
     box.get_by_label("prior sd").press("End")  # the slowest

@@ -16,6 +16,7 @@ const SIDE = 40, GRID = makeGrid(SIDE);
 const SETTINGS = { chains: 4, tune: 400, draws: 500, targetAccept: 0.9 };
 const DOUBTS = /** @type {const} */ (["noise", "ignorance"]);
 const TOPS = { noise: 1, ignorance: 0.6 }; // bits, where the ramps end
+const RESTS = 2; // times what a picture took, before the next
 const FAN = 40; // boundaries of single networks, on the map of ignorance
 
 export const MARKS = [
@@ -29,6 +30,9 @@ const average = (values) => {
   for (let i = 0; i < values.length; i++) sum += values[i];
   return sum / values.length;
 };
+
+/** Whether a map says anything: the prior's is one half everywhere, but for luck. @param {Float32Array} values */
+const says = (values) => values.some((p) => Math.abs(p - 0.5) > 0.05);
 
 /** The parts of a box as HTML; `id` keeps the names of two boxes apart. */
 function writeBox(/** @type {string} */ id) {
@@ -100,7 +104,7 @@ export function build(figure, box) {
   const paintPad = () => {
     const maps = current();
     paintMap(canvases.pad, maps && maps.mean, "probability");
-    if (maps) paintBoundary(canvases.pad, traceBoundary(maps.mean));
+    if (maps && says(maps.mean)) paintBoundary(canvases.pad, traceBoundary(maps.mean));
     paintPoints(canvases.pad, drawing.points, 5.5, pad.held);
     if (pad.cursor) paintCursor(canvases.pad, pad.cursor);
   };
@@ -117,7 +121,7 @@ export function build(figure, box) {
       paintMap(canvas, seen.latest[k] ?? null, "probability");
       if (seen.latest[k]) paintBoundary(canvas, traceBoundary(seen.latest[k]));
     });
-  });
+  }, RESTS);
 
   /** What the maps on show say at a place, or null. */
   const readPlace = (/** @type {{ x: number, y: number }} */ place) => {

@@ -5,6 +5,8 @@ import { EXTENT } from "./points.js";
 
 export const CLASS_COLOURS = ["#0072B2", "#D55E00"];
 const INK = "#222222", PAPER = "#ffffff";
+/** Pixels to the CSS pixel, at most: maps are smooth, and on a phone paint is dear. */
+const MOST_DENSE = window.matchMedia("(pointer: coarse)").matches ? 1.25 : 2;
 /** @type {Record<string, string[]>} */
 const RAMPS = {
   probability: ["#5FA8D3", "#FFFFFF", "#F0935C"],
@@ -36,9 +38,10 @@ export function findPlace(n, { x, y }) {
   return Math.min(n - 1, Math.max(0, row)) * n + Math.min(n - 1, Math.max(0, column));
 }
 
-/** Give a canvas as many pixels as the screen has under it, at most two to the CSS pixel. */
-export function fit(/** @type {HTMLCanvasElement} */ canvas) {
-  const side = Math.max(1, Math.round(canvas.clientWidth * Math.min(2, window.devicePixelRatio)));
+/** Give a canvas as many pixels as the screen has under it, within reason. @param {HTMLCanvasElement} canvas */
+export function fit(canvas) {
+  const density = Math.min(MOST_DENSE, window.devicePixelRatio);
+  const side = Math.max(1, Math.round(canvas.clientWidth * density));
   if (canvas.width !== side || canvas.height !== side) canvas.width = canvas.height = side;
   const ctx = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
   ctx.lineJoin = "round";
@@ -84,7 +87,7 @@ export function paintMap(canvas, values, kind, top = 1) {
   }
   small.putImageData(image, 0, 0);
   ctx.imageSmoothingEnabled = true;
-  ctx.imageSmoothingQuality = "high";
+  ctx.imageSmoothingQuality = "low";
   ctx.drawImage(square, 0.5, 0.5, n - 1, n - 1, 0, 0, side, side); // outermost places lie on the rim
 }
 

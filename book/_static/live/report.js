@@ -2,7 +2,7 @@
 // The strip below a live box: how far the chains are, what they were found to be, and the button that goes on.
 
 import { findStage, wantsStillness } from "./watch.js";
-import { sayProgress, sayVerdict } from "./words.js";
+import { STARTED, sayProgress, sayVerdict } from "./words.js";
 
 const RUNS = {
   running: "Stop", stopped: "Start again", failed: "Start again", doubt: "Walk longer", agree: "Another seed",
@@ -11,7 +11,7 @@ const RUNS = {
 /** The strip as HTML, and the region that is spoken. */
 export const STRIP = `<div class="live-verdict">
   <progress max="1" value="0" aria-label="Draws of four chains"></progress>
-  <p class="live-status">Four chains start when you look at them.</p>
+  <p class="live-status">${STARTED}</p>
   <button type="button" data-do="run">Stop</button></div>`;
 export const SPOKEN = '<p class="live-spoken" role="status"></p>';
 
@@ -25,10 +25,12 @@ export function makeReport(box) {
   /** Say something to who listens. @param {string} text */
   const say = (text) => { find(".live-spoken").textContent = text; };
 
-  /** A new run begins. */
+  /** A new run begins: what was said of the last one no longer holds. */
   function begin() {
     stage = -1;
     box.dataset.state = "running";
+    find("progress").value = 0;
+    find(".live-status").textContent = STARTED;
     find("[data-do=run]").textContent = RUNS.running;
   }
 

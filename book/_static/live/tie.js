@@ -17,6 +17,7 @@ const HIDDEN = [5, 5], SETTINGS = { chains: 4, tune: 400, draws: 500, targetAcce
 /** How the six are tied, from one end of the slider to the other; a number is how much a weight of two correlates. */
 const TIES = /** @type {const} */ (["pooled", 0.9, 0.7, "learned", 0.4, 0.15, "none"]);
 const LEARNED = TIES.indexOf("learned");
+const RESTS = 2; // times what a picture took, before the next
 const WIDEST = 2.5; // group sd, at the end of a bar
 const GREEN = "#009E73", INK = "#222222"; // the hierarchical method's colour in the book
 
@@ -141,7 +142,7 @@ export function build(figure, box) {
       paintDial(under[g].querySelector("canvas"), maps && maps[g], seen.latest.map((values) => cut(values, g)));
     });
     if (maps) tell(measureDeviations(maps));
-  });
+  }, RESTS);
 
   /** Put the numbers beside the pictures. @param {number[]} deviations */
   function tell(deviations) {

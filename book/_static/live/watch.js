@@ -59,16 +59,26 @@ export function makeRun(box, begin) {
   return { restart, stop };
 }
 
-/** Let a painter run once before the next frame, however often it is asked. @param {() => void} paint */
-export function paintOnFrames(paint) {
-  let isAsked = false;
+/**
+ * Let a painter run once before the next frame, however often it is asked. After a frame that took long it rests for
+ * `rests` times as long, so that a slow machine keeps most of its time for the reader's hand.
+ * @param {() => void} paint
+ */
+export function paintOnFrames(paint, rests = 0) {
+  let isAsked = false, free = 0;
+  const turn = (/** @type {number} */ now) => {
+    if (now < free) {
+      requestAnimationFrame(turn);
+      return;
+    }
+    isAsked = false;
+    paint();
+    if (rests) requestAnimationFrame((then) => { free = then + rests * (then - now); });
+  };
   return () => {
     if (isAsked) return;
     isAsked = true;
-    requestAnimationFrame(() => {
-      isAsked = false;
-      paint();
-    });
+    requestAnimationFrame(turn);
   };
 }
 

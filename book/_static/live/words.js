@@ -41,6 +41,7 @@ export function sayVerdict(verdict) {
   return `Not yet: ${found}. Do not trust these pictures yet.`;
 }
 
+export const STARTED = `Four chains start anew. ${NOT_YET}`;
 export const STOPPED = `Stopped early, before the chains could be compared. ${NOT_YET}`;
 export const FAILED = "Something went wrong in this browser, and the chains stopped. Reload the page to try again.";
 
