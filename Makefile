@@ -1,7 +1,7 @@
 # The book's commands. `make help` lists them. Each does its own set-up.
 .DEFAULT_GOAL := help
-.PHONY: help site slides serve pdf frames stored binder-check hub-check assignments test test-all faults calibrate chapters nbval studies \
-	bench claims changes browser lint lock clean
+.PHONY: help site slides serve pdf frames stored stills binder-check hub-check assignments test test-all faults calibrate chapters \
+	nbval studies bench claims changes browser lint lock clean
 SHELL := /bin/bash
 BIN := .venv/bin
 INSTALLED := .venv/.installed
@@ -50,6 +50,9 @@ frames: $(INSTALLED)  ## compute the pictures that a slider moves (book/_static/
 stored: $(INSTALLED)  ## store the posteriors that live pages ask (book/_static/live), from the chapters' own cells
 	$(BIN)/python book/_tools/stored.py
 
+stills: site  ## take the pictures that stand for the live boxes where there are no scripts (needs a Chromium)
+	PYTHONPATH=$(PYTHONPATH):tests $(BIN)/python book/_tools/stills.py
+
 binder-check: $(INSTALLED)  ## run chapters as a Binder pod would: 1 CPU, 2 GB, cold caches, no network (CHAPTER=moons for one)
 	$(BIN)/python book/_tools/binder_check.py $(CHAPTER)
 
@@ -95,15 +98,16 @@ changes: $(INSTALLED)  ## which claims moved by more than their errors (SINCE=<c
 	@test -n "$(SINCE)" || { echo "since which commit? make changes SINCE=HEAD~5"; exit 2; }
 	@PYTHONPATH=$(PYTHONPATH):tests $(BIN)/python book/_tools/changes.py $(SINCE)
 
-browser:  ## install a Chromium for the site tests, where that can be done
+browser:  ## install a Chromium and a Firefox for the site tests, where that can be done
 	@book/_tools/browser.sh
 
-lint: $(INSTALLED)  ## ruff, codespell, the workflows against their schema
+lint: $(INSTALLED)  ## ruff, codespell, the workflows against their schema, the types of the live pages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/codespell
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+	$(BIN)/python book/_tools/check_live.py
 
 lock: $(INSTALLED)  ## compile requirements.in into requirements.txt (newest versions that fit)
 	$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --python-version 3.12 \

@@ -121,3 +121,12 @@ def test_a_sibling_study_counts_in_this_book(tmp_path):
     before, _ = digest_dependencies(study, tmp_path / "book")
     sibling.write_text(sibling.read_text().replace("DATA_SEED = 2001", "DATA_SEED = 2002"))
     assert digest_dependencies(study, tmp_path / "book")[0] != before
+
+
+def test_a_script_of_the_live_pages_counts(book):
+    (book / "_static" / "live").mkdir(parents=True)
+    (book / "_static" / "live" / "nuts.js").write_text("1")
+    (book / "studies" / "shape.py").write_text('ENGINE = ("live/nuts.js",)')
+    assert "book/_static/live/nuts.js" in find_names(book / "studies" / "shape.py", book)
+    assert moves(book, "_static/live/nuts.js", "2")
+    assert not moves(book, "_static/live/other.js", "3")

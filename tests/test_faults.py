@@ -7,22 +7,27 @@ from pathlib import Path
 import pytest
 from faults import Fault, plant, read_sources
 from faults.notebooks import TAMPERINGS, Chapter
+from node import find_node
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = read_sources()
 MODULES = [
     path.relative_to(ROOT).as_posix()
-    for folder in ("book/bnn", "book/_tools", "book/_ext")
-    for path in sorted((ROOT / folder).glob("*.py"))
+    for pattern in ("book/bnn/*.py", "book/_tools/*.py", "book/_ext/*.py", "book/_static/live/*.js")
+    for path in sorted(ROOT.glob(pattern))
     if path.name != "__init__.py"
 ]
 
 
 @pytest.mark.parametrize("fault", SOURCES, ids=lambda fault: fault.name)
-def test_a_fault_fits_its_source_and_leaves_code_that_can_be_read(fault):
+def test_a_fault_fits_its_source_and_leaves_code_that_can_be_read(fault, tmp_path):
     text = (ROOT / fault.file).read_text(encoding="utf-8")
     planted = fault.plant(text)
-    compile(planted, fault.file, "exec")
+    if fault.file.endswith(".py"):
+        compile(planted, fault.file, "exec")
+    else:
+        (tmp_path / "planted.mjs").write_text(planted, encoding="utf-8")
+        subprocess.run([find_node(), "--check", tmp_path / "planted.mjs"], check=True)
     assert planted != text
     assert (ROOT / fault.tests[0]).exists()
 

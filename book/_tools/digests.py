@@ -54,10 +54,11 @@ def digest_dependencies(source, root=BOOK, *, apart=(), locked=LOCKED):
         found, waiting, known = _parse(_drop_magics(source), "this code"), [], set()
     parts = [("", found.digest)]
     waiting = [(found, *(waiting or ("", False)))]
-    tables = set()
+    tables, scripts = set(), set()
     while waiting:
         found, module, is_package = waiting.pop()
         tables |= {root / "data" / name for name in found.tables if name not in apart}
+        scripts |= {root / "_static" / name for name in found.scripts}
         for name in _list_imports(found.imports, module, is_package):
             path = None if name in apart else _find(name, root)
             if path and path not in known:
@@ -67,9 +68,10 @@ def digest_dependencies(source, root=BOOK, *, apart=(), locked=LOCKED):
                 waiting.append((below, name, path.name == "__init__.py"))
     tables = sorted(path for path in tables if path.exists())
     parts = [*sorted(parts), *((path.name, _digest_table(path)) for path in tables)]
+    parts += [(path.name, hashlib.sha256(path.read_bytes()).hexdigest()) for path in sorted(scripts)]
     lock = root.parent / "requirements.txt"
     parts += sorted(set(read_versions(lock.read_text() if lock.exists() else "", locked)))
-    files = [*sorted(known), *tables, *([lock] if lock.exists() else [])]
+    files = [*sorted(known), *tables, *sorted(scripts), *([lock] if lock.exists() else [])]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest(), files
 
 
@@ -80,10 +82,10 @@ def read_versions(lock, packages=LOCKED):
 
 
 class _Source:
-    """What a source says: the digest of its code, its imports (module, names, level), the tables that it names."""
+    """What a source says: the digest of its code, its imports (module, names, level), tables and scripts by name."""
 
     def __init__(self, tree, name):
-        self.imports, self.tables = [], []
+        self.imports, self.tables, self.scripts = [], [], []
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):
                 self.imports += [(alias.name, (), 0) for alias in node.names]
@@ -98,6 +100,8 @@ class _Source:
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
                 if re.fullmatch(r"\w+\.json", node.value):
                     self.tables.append(node.value)
+                elif re.fullmatch(r"live/\w+\.js", node.value):  # of the live pages, below _static
+                    self.scripts.append(node.value)
                 elif re.search(r"^\s*(import|from) \w", node.value, flags=re.MULTILINE):
                     try:
                         inner = _parse(node.value, name)

@@ -1,0 +1,294 @@
+// @ts-check
+// "Draw your own moons": a pad, and what four chains of the flat network say of the points on it.
+
+import { CLASS_NAMES, startPad } from "./pad.js";
+import { findPlace, makeGrid, paintBoundary, paintCursor, paintMap, paintPoints, traceBoundary } from "./paint.js";
+import { MOST_LONGER, PRESETS, SDS, WIDTHS, readHash, writeHash } from "./points.js";
+import { SPOKEN, STRIP, makeReport } from "./report.js";
+import { advise, sample } from "./sampler.js";
+import { makeRun, paintOnFrames } from "./watch.js";
+import { FAILED, STOPPED, sayAdvi, sayPlace } from "./words.js";
+
+/** @typedef {import("./points.js").Drawing} Drawing */
+/** @typedef {{mean: Float32Array, noise: Float32Array, ignorance: Float32Array}} Maps */
+
+const SIDE = 40, GRID = makeGrid(SIDE);
+const SETTINGS = { chains: 4, tune: 400, draws: 500, targetAccept: 0.9 };
+const DOUBTS = /** @type {const} */ (["noise", "ignorance"]);
+const TOPS = { noise: 1, ignorance: 0.6 }; // bits, where the ramps end
+const RESTS = 2; // times what a picture took, before the next
+const FAN = 40; // boundaries of single networks, on the map of ignorance
+
+export const MARKS = [
+  '<svg viewBox="-10 -10 20 20" aria-hidden="true"><circle r="7" fill="#0072B2" stroke="#fff"/></svg>',
+  '<svg viewBox="-10 -10 20 20" aria-hidden="true"><path d="M0-8.5 8 6H-8Z" fill="#D55E00" stroke="#fff"/></svg>',
+];
+
+/** @param {ArrayLike<number>} values */
+const average = (values) => {
+  let sum = 0;
+  for (let i = 0; i < values.length; i++) sum += values[i];
+  return sum / values.length;
+};
+
+/** Whether a map says anything: the prior's is one half everywhere, but for luck. @param {Float32Array} values */
+const says = (values) => values.some((p) => Math.abs(p - 0.5) > 0.05);
+
+/** The parts of a box as HTML; `id` keeps the names of two boxes apart. */
+function writeBox(/** @type {string} */ id) {
+  const button = (/** @type {string} */ action, /** @type {string} */ words) =>
+    `<button type="button" data-do="${action}">${words}</button>`;
+  const presets = Object.entries(PRESETS).map(([key, { name }]) => button(`preset ${key}`, name)).join("");
+  const classes = CLASS_NAMES.map((name, k) => button(`class ${k}`, `${MARKS[k]}${name}`)).join("");
+  const views = DOUBTS.map((name) => `<div class="live-view live-${name}"><p>${name}</p>
+    <canvas data-view="${name}" role="img" aria-label="Map of ${name}, nothing yet"></canvas>
+    <p class="live-scale" aria-hidden="true">0 <span class="live-ramp"></span> ${TOPS[name]} bit</p></div>`).join("");
+  const draws = [1, 2, 3, 4].map((k) =>
+    `<canvas data-view="draw" role="img" aria-label="Latest network of chain ${k}"></canvas>`).join("");
+  return `
+<div class="live-row live-presets" role="group" aria-label="Begin with"><span>Begin with</span>${presets}</div>
+<div class="live-stage">
+  <div class="live-pad"><p>probability of an attack</p>
+    <canvas data-view="pad" tabindex="0" role="application" aria-roledescription="drawing pad"
+      aria-label="Points of two classes on a plane" aria-describedby="${id}-keys"></canvas>
+    <p class="live-readout"><span class="live-swatch" aria-hidden="true">0 <span class="live-ramp"></span> 1</span>
+      <output></output></p>
+    <div class="live-row"><span class="live-segments" role="group" aria-label="Next point">${classes}</span>
+      ${button("all", "Move a class")}${button("clear", "Clear")}</div>
+  </div>
+  <div class="live-views">
+    ${views}
+    <div class="live-view live-draws"><p>one network of each chain, walking</p><div>${draws}</div></div>
+    <div class="live-row live-asks">${button("advi", "What would ADVI say?")}${button("share", "Copy link")}</div>
+  </div>
+</div>
+<div class="live-row live-sliders">
+  <label for="${id}-sd">prior sd</label>
+  <input type="range" id="${id}-sd" data-set="sd" min="0" max="${SDS.length - 1}" step="1">
+  <output for="${id}-sd"></output>
+  <label for="${id}-width">units in a layer</label>
+  <input type="range" id="${id}-width" data-set="width" min="${WIDTHS.least}" max="${WIDTHS.most}" step="1">
+  <output for="${id}-width"></output>
+</div>
+${STRIP}
+<p class="live-advi"></p><p class="live-shared"></p>
+<p id="${id}-keys" class="live-keys">
+  Tap to put a point, drag to move it, tap it to remove it. By keyboard: arrows move a
+  cursor, Enter puts or removes, M picks up and sets down, C changes the class.</p>
+${SPOKEN}`;
+}
+
+/** Build a box into a figure. @param {HTMLElement} figure @param {HTMLElement} box */
+export function build(figure, box) {
+  const id = `live-${figure.id || "moons"}`;
+  box.innerHTML = writeBox(id);
+  box.setAttribute("role", "group");
+  box.setAttribute("aria-label", "Draw your own moons");
+  const find = (/** @type {string} */ selector) => /** @type {any} */ (box.querySelector(selector));
+  /** @type {Record<"pad" | "noise" | "ignorance", HTMLCanvasElement>} */
+  const canvases = {
+    pad: find("[data-view=pad]"), noise: find("[data-view=noise]"), ignorance: find("[data-view=ignorance]"),
+  };
+  const drawCanvases = /** @type {HTMLCanvasElement[]} */ ([...box.querySelectorAll("[data-view=draw]")]);
+  const report = makeReport(box), { say } = report;
+
+  /** @type {Drawing} */
+  const drawing = { ...startDrawing(), ...readHash(location.hash) };
+  /** @type {{maps: Maps | null, advi: Maps | null, latest: Float32Array[], fan: Float32Array[]}} */
+  const seen = { maps: null, advi: null, latest: [], fan: [] };
+  let chosen = /** @type {0 | 1} */ (1), movesAll = false, showsAdvi = false;
+  /** @type {import("./watch.js").Handle | null} */
+  let adviRun = null;
+  const current = () => (showsAdvi && seen.advi) || seen.maps;
+
+  const paintPad = () => {
+    const maps = current();
+    paintMap(canvases.pad, maps && maps.mean, "probability");
+    if (maps && says(maps.mean)) paintBoundary(canvases.pad, traceBoundary(maps.mean));
+    paintPoints(canvases.pad, drawing.points, 5.5, pad.held);
+    if (pad.cursor) paintCursor(canvases.pad, pad.cursor);
+  };
+  const look = paintOnFrames(paintPad); // a hand moves more often than pictures come
+  const paint = paintOnFrames(() => {
+    const maps = current();
+    paintPad();
+    for (const name of DOUBTS) {
+      paintMap(canvases[name], maps && maps[name], "doubt", TOPS[name]);
+      paintPoints(canvases[name], drawing.points, 1.6);
+    }
+    if (!showsAdvi) for (const ends of seen.fan) paintBoundary(canvases.ignorance, ends, 0.3, 0.7);
+    drawCanvases.forEach((canvas, k) => {
+      paintMap(canvas, seen.latest[k] ?? null, "probability");
+      if (seen.latest[k]) paintBoundary(canvas, traceBoundary(seen.latest[k]));
+    });
+  }, RESTS);
+
+  /** What the maps on show say at a place, or null. */
+  const readPlace = (/** @type {{ x: number, y: number }} */ place) => {
+    const maps = current(), k = findPlace(SIDE, place);
+    return maps && { mean: maps.mean[k], noise: maps.noise[k], ignorance: maps.ignorance[k] };
+  };
+  const pad = startPad(canvases.pad, {
+    points: drawing.points, say, onLook: look, onChange: restart,
+    chosen: () => chosen,
+    movesAll: () => movesAll,
+    choose: (label) => { chosen = label; refresh(); },
+    describe: (place) => sayPlace(readPlace(place)),
+    onHover: (place) => {
+      find(".live-readout output").value = place && seen.maps ? sayPlace(readPlace(place)) : "";
+    },
+  });
+
+  const describeModel = () => ({
+    kind: /** @type {const} */ ("flat"), X: Float64Array.from(drawing.points.flatMap(({ x, y }) => [x, y])),
+    y: Uint8Array.from(drawing.points, ({ label }) => label),
+    hidden: [drawing.width, drawing.width], sd: drawing.sd, biases: drawing.biases,
+  });
+  const run = makeRun(box, (isCurrent) => {
+    const settings = { ...SETTINGS, draws: SETTINGS.draws * 2 ** drawing.longer, seed: drawing.seed };
+    seen.fan = [];
+    report.begin();
+    return sample({ model: describeModel(), settings, points: GRID }, {
+      onProgress: (progress) => { if (isCurrent() && report.follow(progress, settings)) take(progress); },
+      onDone: (done) => { if (isCurrent()) finish(done); },
+      onError: () => { if (isCurrent()) report.conclude("failed", FAILED); },
+    });
+  });
+
+  /** Keep what came, and paint it. @param {import("./sampler.js").Progress} progress */
+  function take({ mean, noise, ignorance, latest }) {
+    const walked = latest.filter((values, k) => values[0] !== seen.latest[k]?.[0]); // a chain that is done stands still
+    seen.fan.push(...walked.map((values) => traceBoundary(values)));
+    seen.fan.splice(0, seen.fan.length - FAN);
+    seen.latest = latest;
+    seen.maps = { mean, noise, ignorance };
+    paint();
+  }
+
+  /** @param {import("./sampler.js").Done} done */
+  function finish(done) {
+    take(done);
+    report.judge(done);
+    label(done);
+  }
+
+  /** Say of each map what it shows. @param {Maps} maps */
+  function label({ mean, noise, ignorance }) {
+    canvases.noise.setAttribute("aria-label", `Map of noise, ${average(noise).toFixed(2)} bit on average`);
+    canvases.ignorance.setAttribute("aria-label", `Map of ignorance, ${average(ignorance).toFixed(2)} bit on average`);
+    const share = Math.round((100 * mean.filter((/** @type {number} */ p) => p > 0.5).length) / mean.length);
+    canvases.pad.setAttribute("aria-label", `Points of two classes on a plane, of which ${share} % is called attack`);
+  }
+
+  function restart() {
+    drawing.longer = 0;
+    begin();
+  }
+
+  function begin() {
+    adviRun?.stop();
+    seen.advi = null;
+    report.begin();
+    if (showsAdvi) askAdvi();
+    refresh();
+    look();
+    run.restart();
+  }
+
+  function askAdvi() {
+    const words = find(".live-advi");
+    adviRun = advise({ model: describeModel(), settings: { seed: drawing.seed }, points: GRID }, {
+      onDone: (found) => {
+        if (!showsAdvi) return;
+        seen.advi = found;
+        words.textContent = sayAdvi(average(found.ignorance), seen.maps && average(seen.maps.ignorance), found.elbo);
+        say(words.textContent);
+        paint();
+      },
+      onError: () => { words.textContent = FAILED; },
+    });
+  }
+
+  /** Bring buttons and sliders into line with what is drawn. */
+  function refresh() {
+    box.dataset.drawing = writeHash(drawing);
+    box.querySelectorAll("[data-do^=class]").forEach((button, k) => {
+      button.setAttribute("aria-pressed", String(k === chosen));
+    });
+    find("[data-do=all]").setAttribute("aria-pressed", String(movesAll));
+    find("[data-do=advi]").setAttribute("aria-pressed", String(showsAdvi));
+    for (const [name, place] of /** @type {const} */ ([["sd", SDS.indexOf(drawing.sd)], ["width", drawing.width]])) {
+      const input = find(`[data-set=${name}]`), text = String(drawing[name]);
+      input.value = place;
+      input.setAttribute("aria-valuetext", text);
+      find(`output[for="${input.id}"]`).value = text;
+    }
+  }
+
+  /** @type {Record<string, (argument: string) => void>} */
+  const actions = {
+    class: (k) => { chosen = k === "0" ? 0 : 1; },
+    preset: (key) => {
+      drawing.points.splice(0, Infinity, ...PRESETS[key].draw());
+      drawing.biases = PRESETS[key].biases;
+      restart();
+    },
+    all: () => { movesAll = !movesAll; },
+    clear: () => {
+      drawing.points.splice(0);
+      restart();
+    },
+    run: () => {
+      if (box.dataset.state === "running") {
+        run.stop();
+        report.conclude("stopped", STOPPED);
+        return;
+      }
+      if (box.dataset.state === "agree") drawing.seed += 1;
+      if (box.dataset.state === "doubt") drawing.longer = Math.min(MOST_LONGER, drawing.longer + 1);
+      begin();
+    },
+    advi: () => {
+      showsAdvi = !showsAdvi;
+      adviRun?.stop();
+      if (showsAdvi) askAdvi();
+      find(".live-advi").textContent = showsAdvi ? "ADVI climbs …" : "";
+      paint();
+    },
+    share: async () => {
+      history.replaceState(null, "", `#${writeHash(drawing)}`);
+      const copied = await navigator.clipboard?.writeText(location.href).then(() => true, () => false);
+      const words = copied ? "Link copied." : "The address of this page now holds your drawing.";
+      find(".live-shared").textContent = words;
+      say(words);
+    },
+  };
+  box.addEventListener("click", (event) => {
+    const button = /** @type {Element} */ (event.target).closest("[data-do]");
+    if (!button) return;
+    const [action, argument] = /** @type {string} */ (button.getAttribute("data-do")).split(" ");
+    actions[action](argument);
+    refresh();
+  });
+  box.addEventListener("input", (event) => {
+    const input = /** @type {HTMLInputElement} */ (event.target);
+    if (input.dataset.set === "sd") drawing.sd = SDS[Number(input.value)];
+    else drawing.width = Number(input.value);
+    restart();
+  });
+  window.addEventListener("hashchange", () => {
+    const linked = readHash(location.hash);
+    if (!linked) return;
+    drawing.points.splice(0, Infinity, ...linked.points);
+    Object.assign(drawing, { ...linked, points: drawing.points });
+    figure.scrollIntoView();
+    begin();
+  });
+  new ResizeObserver(paint).observe(canvases.pad);
+  begin();
+}
+
+/** What a reader finds. @returns {Drawing} */
+function startDrawing() {
+  return { points: PRESETS.moons.draw(), sd: 1, width: 5, biases: PRESETS.moons.biases, seed: 1, longer: 0 };
+}

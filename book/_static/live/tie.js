@@ -1,0 +1,286 @@
+// @ts-check
+// "Tie them together": six small data sets in one model. The reader draws one, and turns how much they share.
+
+import { N_GROUPS, drawMine, drawOthers, measureDeviations, readHand } from "./groups.js";
+import { MARKS } from "./moons.js";
+import { CLASS_NAMES, startPad } from "./pad.js";
+import { findPlace, fit, makeGrid, paintBoundary, paintCursor, paintMap, paintPoints, traceBoundary } from "./paint.js";
+import { MOST_LONGER, readPoints, writePoints } from "./points.js";
+import { SPOKEN, STRIP, makeReport } from "./report.js";
+import { sample } from "./sampler.js";
+import { makeRun, paintOnFrames } from "./watch.js";
+import { FAILED, STOPPED, sayPlace } from "./words.js";
+
+const SIDE = 30, GRID = makeGrid(SIDE), PLACES = SIDE * SIDE;
+const MINE = N_GROUPS - 1; // the reader's is the last
+const HIDDEN = [5, 5], SETTINGS = { chains: 4, tune: 400, draws: 500, targetAccept: 0.9 };
+/** How the six are tied, from one end of the slider to the other; a number is how much a weight of two correlates. */
+const TIES = /** @type {const} */ (["pooled", 0.9, 0.7, "learned", 0.4, 0.15, "none"]);
+const LEARNED = TIES.indexOf("learned");
+const RESTS = 2; // times what a picture took, before the next
+const WIDEST = 2.5; // group sd, at the end of a bar
+const GREEN = "#009E73", INK = "#222222"; // the hierarchical method's colour in the book
+
+/** @typedef {import("./points.js").Point} Point */
+/** @typedef {{points: Point[], tie: number, seed: number, longer: number}} Drawing */
+
+/** @param {typeof TIES[number]} ties */
+function nameTies(ties) {
+  if (ties === "pooled") return "one network for all";
+  if (ties === "none") return "each alone";
+  return ties === "learned" ? "learned from the data" : `weights of two correlate by ${ties}`;
+}
+
+/** @param {Drawing} drawing */
+const writeHash = ({ points, tie, seed, longer }) => `tie=${seed}.${tie}.${longer}.${writePoints(points)}`;
+
+/** @param {string} hash @returns {Drawing | null} */
+function readHash(hash) {
+  const found = /^#?tie=(\d{1,9})\.([0-6])\.([0-4])\.([\w-]*)$/.exec(hash);
+  const points = found && readPoints(found[4]);
+  return points && { points, tie: Number(found[2]), seed: Number(found[1]), longer: Number(found[3]) };
+}
+
+/** The parts of the box as HTML. @param {string} id */
+function writeBox(id) {
+  const button = (/** @type {string} */ action, /** @type {string} */ words) =>
+    `<button type="button" data-do="${action}">${words}</button>`;
+  const under = `<div class="tie-under"><canvas class="tie-dial" role="img" aria-label="Dial"></canvas>
+    <span class="tie-own"></span></div>`;
+  const others = Array.from({ length: MINE }, (_, g) => `<div class="tie-one">
+    <canvas data-group="${g}" role="img" aria-label="Category ${g + 1}"></canvas>${under}</div>`).join("");
+  const bars = [1, 2, 3].map((k) => `<p><span>layer ${k}</span>
+    <meter min="0" max="${WIDEST}" value="0" aria-label="group sd of layer ${k}"></meter>
+    <output>0</output></p>`).join("");
+  return `
+<div class="tie-stage">
+  <div class="live-pad"><p>yours</p>
+    <canvas data-group="${MINE}" tabindex="0" role="application" aria-roledescription="drawing pad"
+      aria-label="Your points of two classes on a plane" aria-describedby="${id}-keys"></canvas>
+    ${under}
+    <div class="live-row"><span class="live-segments" role="group" aria-label="Next point">
+      ${CLASS_NAMES.map((name, k) => button(`class ${k}`, `${MARKS[k]}${name}`)).join("")}</span>
+      ${button("few", "Four points")}${button("clear", "None")}</div>
+  </div>
+  <div><p class="tie-title">five others</p>
+    <div class="tie-others">${others}
+      <div class="tie-sds"><p>group sds: how unlike each layer may be</p>${bars}</div></div>
+  </div>
+</div>
+<div class="live-row tie-slider"><label for="${id}-tie">how tied</label><span aria-hidden="true">one for all</span>
+  <input type="range" id="${id}-tie" min="0" max="${TIES.length - 1}" step="1">
+  <span aria-hidden="true">each alone</span>
+  <output for="${id}-tie"></output>${button("share", "Copy link")}</div>
+${STRIP}<p class="live-shared"></p>
+<p id="${id}-keys" class="live-keys">
+  Tap to put a point, drag to move it, tap it to remove it. By keyboard: arrows move a
+  cursor, Enter puts or removes, M picks up and sets down, C changes the class. A hand points to where attacks lie; thin
+  hands are the latest networks of the four chains.</p>${SPOKEN}`;
+}
+
+/**
+ * Paint a dial: the ring, a thin hand for each chain's latest network, a thick one for the mean.
+ * @param {HTMLCanvasElement} canvas
+ * @param {Float32Array | null} mean
+ * @param {Float32Array[]} latest
+ */
+function paintDial(canvas, mean, latest) {
+  const { ctx, side, scale } = fit(canvas), middle = side / 2, r = middle - 2 * scale;
+  ctx.clearRect(0, 0, side, side);
+  ctx.beginPath();
+  ctx.arc(middle, middle, r, 0, 2 * Math.PI);
+  ctx.fillStyle = "#fff";
+  ctx.fill();
+  ctx.lineWidth = 1.5 * scale;
+  ctx.strokeStyle = GREEN;
+  ctx.stroke();
+  const thin = latest.map((map) => ({ ...readHand(map), wide: 1, colour: GREEN }));
+  const thick = mean ? [{ ...readHand(mean), wide: 2.5, colour: INK }] : [];
+  for (const { angle, length, wide, colour } of [...thin, ...thick]) {
+    ctx.beginPath();
+    ctx.moveTo(middle, middle);
+    ctx.lineTo(middle + 0.9 * r * length * Math.cos(angle), middle - 0.9 * r * length * Math.sin(angle));
+    ctx.lineWidth = wide * scale;
+    ctx.strokeStyle = colour;
+    ctx.stroke();
+  }
+}
+
+/** Build a box into a figure. @param {HTMLElement} figure @param {HTMLElement} box */
+export function build(figure, box) {
+  const id = `live-${figure.id}`;
+  box.innerHTML = writeBox(id);
+  box.setAttribute("role", "group");
+  box.setAttribute("aria-label", "Tie them together");
+  const find = (/** @type {string} */ selector) => /** @type {any} */ (box.querySelector(selector));
+  const list = (/** @type {string} */ selector) => /** @type {any[]} */ ([...box.querySelectorAll(selector)]);
+  const canvases = Array.from({ length: N_GROUPS }, (_, g) => find(`[data-group="${g}"]`));
+  const under = canvases.map((canvas) => canvas.parentElement.querySelector(".tie-under"));
+  const report = makeReport(box), { say } = report;
+
+  /** @type {Drawing} */
+  const drawing = { points: drawMine(), tie: LEARNED, seed: 1, longer: 0, ...readHash(location.hash) };
+  const groups = [...drawOthers(), drawing.points];
+  /** @type {{maps: any, latest: Float32Array[], sds: Record<string, number>}} */
+  const seen = { maps: null, latest: [], sds: {} };
+  let chosen = /** @type {0 | 1} */ (1);
+  const cut = (/** @type {Float32Array} */ values, /** @type {number} */ g) =>
+    values.subarray(g * PLACES, (g + 1) * PLACES);
+
+  const paintGroup = (/** @type {number} */ g) => {
+    const canvas = canvases[g], map = seen.maps && cut(seen.maps.mean, g);
+    paintMap(canvas, map, "probability");
+    if (map) paintBoundary(canvas, traceBoundary(map));
+    paintPoints(canvas, groups[g], g === MINE ? 5.5 : 2.4, pad.held);
+    if (g === MINE && pad.cursor) paintCursor(canvas, pad.cursor);
+  };
+  const look = paintOnFrames(() => paintGroup(MINE)); // a hand moves more often than pictures come
+  const paint = paintOnFrames(() => {
+    const maps = seen.maps && canvases.map((_, g) => cut(seen.maps.mean, g));
+    canvases.forEach((_, g) => {
+      paintGroup(g);
+      paintDial(under[g].querySelector("canvas"), maps && maps[g], seen.latest.map((values) => cut(values, g)));
+    });
+    if (maps) tell(measureDeviations(maps));
+  }, RESTS);
+
+  /** Put the numbers beside the pictures. @param {number[]} deviations */
+  function tell(deviations) {
+    deviations.forEach((far, g) => {
+      under[g].querySelector(".tie-own").textContent = `own way ${Math.round(100 * far)}\u00a0%`;
+    });
+    list(".tie-sds meter").forEach((meter, k) => {
+      const sd = seen.sds[`sd${k + 1}`] ?? 0;
+      meter.value = sd;
+      list(".tie-sds output")[k].value = sd.toFixed(2);
+    });
+  }
+
+  const readPlace = (/** @type {{ x: number, y: number }} */ place) => {
+    const k = MINE * PLACES + findPlace(SIDE, place), { maps } = seen;
+    return maps && { mean: maps.mean[k], noise: maps.noise[k], ignorance: maps.ignorance[k] };
+  };
+  const pad = startPad(canvases[MINE], {
+    points: drawing.points, say, onLook: look, onChange: restart, onHover: () => {},
+    chosen: () => chosen,
+    choose: (label) => { chosen = label; refresh(); },
+    describe: (place) => sayPlace(readPlace(place)),
+  });
+
+  const run = makeRun(box, (isCurrent) => {
+    const settings = { ...SETTINGS, draws: SETTINGS.draws * 2 ** drawing.longer, seed: drawing.seed };
+    report.begin();
+    return sample(describeJob(settings), {
+      onProgress: (progress) => { if (isCurrent() && report.follow(progress, settings)) take(progress); },
+      onDone: (done) => {
+        if (!isCurrent()) return;
+        take(done);
+        report.judge(done);
+        label();
+      },
+      onError: () => { if (isCurrent()) report.conclude("failed", FAILED); },
+    });
+  });
+
+  /** All points, all places of all six, and how they are tied. @param {import("./run.js").Job["settings"]} settings */
+  function describeJob(settings) {
+    const all = groups.flat(), places = new Float64Array(N_GROUPS * GRID.length);
+    groups.forEach((_, g) => places.set(GRID, g * GRID.length));
+    const model = {
+      kind: /** @type {const} */ ("hierarchical"), X: Float64Array.from(all.flatMap(({ x, y }) => [x, y])),
+      y: Uint8Array.from(all, ({ label }) => label),
+      group: Int32Array.from(groups.flatMap((points, g) => points.map(() => g))),
+      nGroups: N_GROUPS, hidden: HIDDEN, ties: TIES[drawing.tie],
+    };
+    const owners = Int32Array.from({ length: N_GROUPS * PLACES }, (_, i) => Math.floor(i / PLACES));
+    return { model, settings, points: places, groups: owners };
+  }
+
+  /** Keep what came, and paint it. @param {import("./sampler.js").Progress} progress */
+  function take({ mean, noise, ignorance, latest, described }) {
+    Object.assign(seen, { maps: { mean, noise, ignorance }, latest, sds: described });
+    paint();
+  }
+
+  /** Say of each map which way it lies. */
+  function label() {
+    canvases.forEach((canvas, g) => {
+      const { angle, length } = readHand(cut(seen.maps.mean, g)), degrees = Math.round((angle * 180) / Math.PI);
+      const words = length < 0.2 ? "no clear direction" : `attacks lie at ${(degrees + 360) % 360} degrees`;
+      canvas.setAttribute("aria-label", `${g === MINE ? "Your points" : `Category ${g + 1}`}: ${words}`);
+      under[g].querySelector("canvas").setAttribute("aria-label", `Dial: ${words}`);
+    });
+  }
+
+  function restart() {
+    drawing.longer = 0;
+    begin();
+  }
+
+  function begin() {
+    report.begin();
+    refresh();
+    look();
+    run.restart();
+  }
+
+  /** Bring buttons and slider into line with what is drawn. */
+  function refresh() {
+    box.dataset.drawing = writeHash(drawing);
+    list("[data-do^=class]").forEach((button, k) => button.setAttribute("aria-pressed", String(k === chosen)));
+    const input = find("input"), words = nameTies(TIES[drawing.tie]);
+    input.value = drawing.tie;
+    input.setAttribute("aria-valuetext", words);
+    find(".tie-slider output").value = words;
+  }
+
+  /** @type {Record<string, (argument: string) => void>} */
+  const actions = {
+    class: (k) => { chosen = k === "0" ? 0 : 1; },
+    few: () => {
+      drawing.points.splice(0, Infinity, ...drawMine());
+      restart();
+    },
+    clear: () => {
+      drawing.points.splice(0);
+      restart();
+    },
+    run: () => {
+      if (box.dataset.state === "running") {
+        run.stop();
+        report.conclude("stopped", STOPPED);
+        return;
+      }
+      if (box.dataset.state === "agree") drawing.seed += 1;
+      if (box.dataset.state === "doubt") drawing.longer = Math.min(MOST_LONGER, drawing.longer + 1);
+      begin();
+    },
+    share: async () => {
+      history.replaceState(null, "", `#${writeHash(drawing)}`);
+      const copied = await navigator.clipboard?.writeText(location.href).then(() => true, () => false);
+      find(".live-shared").textContent = copied ? "Link copied." : "The address of this page now holds your drawing.";
+      say(find(".live-shared").textContent);
+    },
+  };
+  box.addEventListener("click", (event) => {
+    const button = /** @type {Element} */ (event.target).closest("[data-do]");
+    if (!button) return;
+    const [action, argument] = /** @type {string} */ (button.getAttribute("data-do")).split(" ");
+    actions[action](argument);
+    refresh();
+  });
+  find("input").addEventListener("input", (/** @type {any} */ event) => {
+    drawing.tie = Number(event.target.value);
+    restart();
+  });
+  window.addEventListener("hashchange", () => {
+    const linked = readHash(location.hash);
+    if (!linked) return;
+    drawing.points.splice(0, Infinity, ...linked.points);
+    Object.assign(drawing, { ...linked, points: drawing.points });
+    figure.scrollIntoView();
+    begin();
+  });
+  new ResizeObserver(paint).observe(canvases[MINE]);
+  begin();
+}

@@ -1,0 +1,59 @@
+"""Make the still pictures of the live boxes, from the boxes themselves: ``book/_static/live/<name>.png``.
+
+    python book/_tools/stills.py            all, from the built site (needs a Chromium)
+
+A still is what a reader sees who touches nothing and waits for the verdict; it stands where there are no scripts, in
+print and in JupyterLab. Draws depend on the seed alone, so it is the same picture on every machine, but for its edges.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+from bnn import plots
+from browser import launch_chromium, serve
+from chapters import BOOK
+from PIL import Image
+
+BOXES = {
+    "moons": ("flat_advi", ".live-stage", ".live-pad .live-row, .live-asks, .live-readout output"),
+    "tie": ("hierarchical_nuts", ".tie-stage", ".live-pad .live-row"),
+}  # the chapter, the part of its box to show, and what in it is a button
+SITE = BOOK.parent / "_build" / "html"
+WIDTH, PATIENCE = 1440, 300_000  # CSS pixels; ms
+
+
+def take_still(chromium, address, name):
+    """Write the picture of one box, once its chains agree, without its buttons."""
+    page_name, part, hidden = BOXES[name]
+    context = chromium.new_context(viewport={"width": WIDTH, "height": 1200}, device_scale_factor=2)
+    page = context.new_page()
+    page.goto(f"{address}book/{page_name}.html")
+    page.locator(f"figure.live-{name}").scroll_into_view_if_needed()
+    page.locator(f"figure.live-{name} .live-box").scroll_into_view_if_needed()
+    page.wait_for_selector(".live-box[data-state=agree]", timeout=PATIENCE)
+    page.add_style_tag(content=f":is({hidden}) {{ display: none !important; }}")
+    path = BOOK / "_static" / "live" / f"{name}.png"
+    page.locator(part).screenshot(path=path)
+    context.close()
+    shrink(path)
+
+
+def shrink(path):
+    """Keep 256 colours, and say that there are two pixels to the CSS pixel."""
+    with Image.open(path) as picture:
+        pixels = np.asarray(picture.convert("RGB"))
+    plots._reduce_colors(pixels).save(path, optimize=True, dpi=(220, 220))
+
+
+def main():
+    with serve(SITE) as address, launch_chromium() as chromium:
+        for name in BOXES:
+            take_still(chromium, address, name)
+            print(
+                f"book/_static/live/{name}.png: {Path(BOOK, '_static', 'live', f'{name}.png').stat().st_size:,} bytes"
+            )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,741 @@
+"""The engine of the live pages (book/_static/live): right, the same everywhere, and honest when it does not converge.
+
+The code runs in the Node that Playwright carries, and where a browser could differ in Chromium and Firefox as well.
+References are Python's mathematics, JAX's random numbers, PyMC's densities, nutpie's draws, and the diagnostics of
+ArviZ and the book.
+"""
+
+import math
+from contextlib import contextmanager
+from functools import partial
+
+import check_live
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+import xarray as xr
+from arviz_stats.base import array_stats
+from bnn import data, diagnose, inference, models, predict
+from bnn.fuse import fuse
+from browser import launch_chromium, open_page, serve
+from firefox import launch_firefox
+from jax.extend.random import threefry_2x32
+from node import LIVE, run_in_node, run_in_page
+from pytensor.compile.mode import Mode
+from scipy import stats
+
+PATIENT = data.flat_moons(seed=1)
+X, Y = PATIENT.X_train[:40], PATIENT.y_train[:40]
+GRID = data.grid(10)
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    """The address of a page with nothing in it; the modules are below it."""
+    folder = tmp_path_factory.mktemp("site")
+    (folder / "live").symlink_to(LIVE)
+    (folder / "index.html").write_text('<!doctype html><title>live</title><link rel="icon" href="data:,">')
+    with serve(folder) as base:
+        yield base
+
+
+@contextmanager
+def open_in_chromium(base):
+    with launch_chromium() as chromium, open_page(chromium, base) as opened:
+        yield opened
+
+
+@contextmanager
+def open_in_firefox(base):
+    with launch_firefox() as tab:
+        tab.goto(base)
+        yield tab, tab.log
+
+
+@pytest.fixture(scope="module", params=[open_in_chromium, open_in_firefox], ids=["Chromium", "Firefox"])
+def tab(request, base):
+    """A tab, and the address of the modules."""
+    with request.param(base) as (page, log):
+        yield page, f"{base}live/"
+        assert not log.complaints
+        assert all(url.startswith((base, "data:")) for url in log.requests)
+
+
+# --- arithmetic and random numbers
+
+
+@pytest.mark.parametrize(
+    ("name", "low", "high"), [("exp", -745, 709), ("log", 1e-300, 1e300), ("log1p", -0.99, 2), ("tanh", -21, 21)]
+)
+def test_elementary_functions_are_right_to_the_last_bits(name, low, high):
+    rng = np.random.default_rng(1)
+    near = np.concatenate([rng.uniform(max(low, -1), 1, 5000), 10 ** rng.uniform(-9, 0, 999)])
+    x = np.concatenate([rng.uniform(low, high, 5000), near])
+    x = np.abs(x) if name == "log" else x
+    found = np.array(run_in_node(f"return data.x.map(live.{name})", x=x.tolist()), float)
+    exact = np.array([getattr(math, name)(value) for value in x])
+    assert (np.abs(found - exact) <= np.spacing(np.abs(exact))).mean() > 0.97
+    assert (np.abs(found - exact) <= 2 * np.spacing(np.abs(exact))).all()
+
+
+def test_elementary_functions_know_their_ends():
+    found = run_in_node("""
+      const { exp, log, tanh, softplus, logistic } = live;
+      return [exp(NaN), exp(710), exp(-746), exp(Infinity), exp(-Infinity), exp(-744.5), log(0), log(-1), log(Infinity),
+              log(5e-324), tanh(NaN), tanh(Infinity), tanh(-30), softplus(800), softplus(-800), logistic(-800)]""")
+    wanted = [math.nan, math.inf, 0, math.inf, 0, math.exp(-744.5), -math.inf, math.nan, math.inf, math.log(5e-324)]
+    wanted += [math.nan, 1, -1, 800, 0, 0]
+    np.testing.assert_allclose(np.array(found, float), wanted, rtol=1e-15)
+
+
+def test_the_generator_is_threefry():
+    seeds, n = [(0, 0), (1, 2), (2**32 - 1, 12345)], 50
+    found = run_in_node(
+        """return data.seeds.map(([seed, stream]) => Array.from({ length: data.n }, (_, i) => {
+          const words = Int32Array.of(i, 0); live.threefry(words, seed | 0, stream | 0);
+          return [...new Uint32Array(words.buffer)]; }))""",
+        seeds=seeds, n=n,
+    )  # fmt: skip
+    counts = np.concatenate([np.arange(n), np.zeros(n)]).astype(np.uint32)
+    for (seed, stream), words in zip(seeds, found, strict=True):
+        wanted = np.asarray(threefry_2x32(np.array([seed, stream], np.uint32), counts))
+        assert np.array_equal(np.array(words).T.ravel(), wanted)
+    assert found[0][0] == [0x6B200159, 0x99BA4EFE]  # the known answer of its authors
+
+
+def test_random_numbers_have_their_distributions_and_streams_differ():
+    found = run_in_node("""
+      const draw = (seed, stream, kind) => { const random = live.makeRandom(seed, stream);
+        return Array.from({ length: 4000 }, () => random[kind]()); };
+      return [draw(1, 0, "uniform"), draw(1, 1, "uniform"), draw(2, 0, "uniform"), draw(1, 0, "normal")]""")
+    one, other_stream, other_seed, normal = np.array(found)
+    assert stats.kstest(one, "uniform").pvalue > 1e-3
+    assert stats.kstest(normal, "norm").pvalue > 1e-3
+    assert stats.kstest(np.abs(np.diff(normal)), stats.halfnorm(scale=2**0.5).cdf).pvalue > 1e-3
+    for other in (other_stream, other_seed):
+        assert not np.intersect1d(one, other).size
+        assert abs(np.corrcoef(one, other)[0, 1]) < 4 / len(one) ** 0.5
+
+
+# --- densities
+
+
+def type_tied(X, y, group, n_groups, n_hidden, tie):
+    """Networks of groups whose weights have a correlation that is given."""
+    sizes = [2, *n_hidden]
+    shapes = [(2, n_hidden[0]), tuple(n_hidden), (sizes[-1],)]
+    with pm.Model() as model:
+        w = []
+        for k, shape in enumerate(shapes, 1):
+            mu = pm.Normal(f"mu{k}", shape=shape) if tie > 0 else 0
+            w.append(np.sqrt(tie) * mu + np.sqrt(1 - tie) * pm.Normal(f"z{k}", shape=(n_groups, *shape)))
+        h = pt.tanh((X[:, :, None] * w[0][group]).sum(1))
+        h = pt.tanh((h[:, :, None] * w[1][group]).sum(1))
+        pm.Bernoulli("y", logit_p=(h * w[2][group]).sum(1), observed=y)
+    return model
+
+
+def list_densities():
+    """Name to (function that types it in PyMC, its maker and options in JavaScript)."""
+    rng = np.random.default_rng(3)
+    group = np.array([0, 1, 2] * 10 + [0, 0, 1])
+    points, labels = X[: len(group)], Y[: len(group)]
+    flat = {"X": points.tolist(), "y": labels.tolist()}
+    grouped = flat | {"group": group.tolist(), "nGroups": 3, "hidden": [3, 4]}
+    each = [points[group == g] for g in range(3)], [labels[group == g] for g in range(3)]
+    order = rng.permutation(len(group))  # the page need not sort its points
+    mixed = grouped | {name: [grouped[name][i] for i in order] for name in ("X", "y", "group")}
+    # with logits, as the chapter types it
+    one = partial(models.unpooled_bnn, n_hidden=(5, 5))
+    with_one = np.column_stack([points, np.ones(len(points))])
+    return {
+        "flat": (partial(one, points, labels), "makeFlat", flat),
+        "flat, 3 and 4 units, narrow": (
+            partial(one, points, labels, n_hidden=(3, 4), prior_sd=0.5), "makeFlat",
+            flat | {"hidden": [3, 4], "sd": 0.5},
+        ),
+        "flat, biases": (partial(one, with_one, labels), "makeFlat", flat | {"biases": True}),
+        "flat, one class": (
+            partial(one, points, 0 * labels), "makeFlat", flat | {"y": [0] * len(labels)},
+        ),
+        "learned": (
+            partial(models.hierarchical_bnn, *each, n_hidden=(3, 4), sd_scale=0.3), "makeHierarchical",
+            mixed | {"sdScale": 0.3},
+        ),
+        "none": (
+            partial(type_tied, points, labels, group, 3, (3, 4), 0), "makeHierarchical", mixed | {"ties": "none"},
+        ),
+        "tied by 0.7": (
+            partial(type_tied, points, labels, group, 3, (3, 4), 0.7), "makeHierarchical", mixed | {"ties": 0.7},
+        ),
+    }  # fmt: skip
+
+
+DENSITIES = list_densities()
+RUN = Mode(linker="py", optimizer="fast_run")  # all rewrites, which keep logs of probabilities from -inf; no compiler
+MAKE = "const model = live[data.make]({ ...data.options, X: Float64Array.from(data.options.X.flat()) });"
+EVALUATE = f"""{MAKE}
+  return data.thetas.map((theta) => {{
+    const gradient = new Float64Array(model.size).fill(NaN);
+    return [model.logDensity(Float64Array.from(theta), gradient), gradient];
+  }})"""
+
+
+@pytest.mark.parametrize("name", DENSITIES)
+def test_log_density_and_gradient_are_pymcs(name):
+    type_model, make, options = DENSITIES[name]
+    with type_model() as model:
+        point = model.initial_point()
+        joint = model.compile_fn([model.logp(), model.dlogp()], inputs=model.value_vars, mode=RUN)
+    size = sum(value.size for value in point.values())
+    thetas = np.random.default_rng(1).normal(size=(100, size)) * np.repeat([0.3, 1, 3], [20, 60, 20])[:, None]
+    found = run_in_node(EVALUATE, make=make, options=options, thetas=thetas.tolist())
+    for theta, (logp, gradient) in zip(thetas, found, strict=True):
+        values, at = {}, 0
+        for key, value in point.items():
+            values[key] = theta[at : at + value.size].reshape(value.shape)
+            at += value.size
+        wanted, slope = joint(values)
+        assert logp == pytest.approx(float(wanted), rel=1e-9, abs=1e-9)
+        np.testing.assert_allclose(gradient, slope, rtol=1e-9, atol=1e-9)
+
+
+def test_without_points_there_is_the_prior():
+    thetas = np.random.default_rng(1).normal(size=(5, 40))
+    options = {"X": [], "y": []}
+    for logp, gradient in run_in_node(EVALUATE, make="makeFlat", options=options, thetas=thetas.tolist()):
+        theta = -np.array(gradient)
+        assert logp == pytest.approx(stats.norm.logpdf(theta).sum(), rel=1e-12)
+        assert (np.abs(thetas - theta).max(axis=1) == 0).any()
+
+
+def test_pooled_groups_are_one_network():
+    thetas = np.random.default_rng(1).normal(size=(5, 22)).tolist()
+    _, _, options = DENSITIES["learned"]
+    one = {"X": options["X"], "y": options["y"], "hidden": options["hidden"]}
+    wanted = run_in_node(EVALUATE, make="makeFlat", options=one, thetas=thetas)
+    for ties in ("pooled", 1):
+        asked = options | {"ties": ties}
+        assert run_in_node(EVALUATE, make="makeHierarchical", options=asked, thetas=thetas) == wanted
+
+
+def test_predictions_are_the_networks_own_and_the_log_likelihood_that_of_the_labels():
+    rng = np.random.default_rng(2)
+    _, _, options = DENSITIES["learned"]
+    theta, groups = rng.normal(size=4 * (6 + 12 + 4) + 3), rng.integers(3, size=len(GRID))
+    code = f"""{MAKE}
+      const out = new Float64Array(data.groups.length), theta = Float64Array.from(data.theta);
+      model.predict(theta, Float64Array.from(data.points.flat()), out, Int32Array.from(data.groups));
+      return [out, model.describe(theta), model.logLikelihood(theta), model.names]"""
+    found, described, loglik, names = run_in_node(
+        code, make="makeHierarchical", options=options, theta=theta.tolist(), points=GRID.tolist(),
+        groups=groups.tolist(),
+    )  # fmt: skip
+    weights, at = {}, 0
+    for k, shape in enumerate([(2, 3), (3, 4), (4,)], 1):
+        n = int(np.prod(shape))
+        mu, sd, z = np.split(theta[at : at + 4 * n + 1], [n, n + 1])
+        assert described[f"sd{k}"] == pytest.approx(np.exp(sd[0]))
+        assert names[at + n] == f"log sd{k}"
+        weights[f"w{k}"] = mu.reshape(shape) + np.exp(sd) * z.reshape(3, *shape)
+        at += 4 * n + 1
+    weights = {name: value[None, None] for name, value in weights.items()}
+    wanted = predict.predict_groups(weights, GRID)[0, 0]
+    np.testing.assert_allclose(found, wanted[groups, np.arange(len(GRID))], rtol=1e-12)
+    p = predict.predict_groups(weights, np.array(options["X"]))[0, 0][options["group"], np.arange(len(options["y"]))]
+    assert loglik == pytest.approx(np.log(np.where(options["y"], p, 1 - p)).sum())
+
+
+# --- the sampler
+
+GROUPS = data.rotated_moons(seed=1, n_groups=3, n_train=12)
+FLAT = {"kind": "flat", "X": X.tolist(), "y": Y.tolist()}
+HIERARCHICAL = {
+    "kind": "hierarchical", "X": GROUPS.X_train.reshape(-1, 2).tolist(), "y": GROUPS.y_train.ravel().tolist(),
+    "group": np.repeat(range(3), 12).tolist(), "nGroups": 3, "hidden": [3, 3],
+}  # fmt: skip
+RUNS = {
+    "flat": (FLAT, {"tune": 400, "draws": 1000}),
+    "hierarchical": (HIERARCHICAL, {"tune": 400, "draws": 500, "targetAccept": 0.9}),
+}
+SEEDS = range(1, 11)
+# for each seed: (draw, point), probabilities on the grid, in a hierarchical model in the last group
+SAMPLE = """
+  const points = Float64Array.from(data.points.flat()), groups = new Int32Array(data.points.length).fill(2);
+  return data.seeds.map((seed) => {
+    const model = live.makeModel({ ...data.model, X: Float64Array.from(data.model.X.flat()) });
+    const chain = live.makeChain({ model, seed, chain: 0, ...data.settings }), kept = [];
+    while (!chain.done) {
+      const { theta, tuning } = chain.step(), p = new Float64Array(groups.length);
+      model.predict(theta, points, p, groups);
+      if (!tuning) kept.push(p);
+    }
+    return kept;
+  })"""
+TOY = """
+  const sds = data.sds, size = sds.length;  // independent normals, or two hills of them along the first axis
+  const toy = { size, start(random, theta) { for (let i = 0; i < size; i++) theta[i] = sds[i] * random.normal(); },
+    logDensity(theta, gradient) {
+      let logp = 0;
+      for (let i = 0; i < size; i++) {
+        const x = i ? theta[i] : Math.abs(theta[i]) - (data.apart ?? 0), side = i || theta[i] > 0 || !data.apart;
+        const t = (i || data.apart ? x : theta[i]) / sds[i];
+        logp -= 0.5 * t * t;
+        gradient[i] = (side ? -t : t) / sds[i];
+      }
+      return logp;
+    } };"""
+
+
+def draw_reference(model, name):
+    """nutpie's probabilities (chain, draw, point) of the run of this name."""
+    settings = {"draws": 3000, "tune": 600, "target_accept": 0.9, "seed": 1}
+    posterior = inference.sample_nuts(inference.compile_nuts(fuse(model)), **settings)["posterior"]
+    if name == "flat":
+        posterior = {key: posterior[key].values[:, :, None] for key in ("w1", "w2", "w3")}
+    return predict.predict_groups(posterior, GRID)[:, :, -1]
+
+
+def summarise(draws):
+    """Means and sds (2, point) of (chain, draw, point), and their Monte Carlo errors."""
+    columns = np.moveaxis(draws, 2, 0)
+    errors = [[array_stats.mcse(c, method=kind) for c in columns] for kind in ("mean", "sd")]
+    return np.stack([draws.mean((0, 1)), draws.std((0, 1), ddof=1)]), np.array(errors)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_draws_are_nutpies(name):
+    """Ten seeds, means and sds of 100 probabilities, in units of their Monte Carlo errors.
+
+    The sum over seeds has a z-score at each point, of which an honest sampler has one above 4.5 in 1,500 tests such as
+    this one (200 times 7e-6, at most). Single seeds' scores have a spread of 1: of 2,000 that are correlated, like some
+    60 that are not, so that the spread lies between 0.7 and 1.35 but for one test in 1,000.
+    """
+    model, settings = RUNS[name]
+    typed = models.unpooled_bnn(X, Y, n_hidden=(5, 5)) if name == "flat" else models.hierarchical_bnn(
+        GROUPS.X_train, GROUPS.y_train, n_hidden=(3, 3)
+    )  # fmt: skip
+    wanted, error = summarise(draw_reference(typed, name))
+    drawn = run_in_node(SAMPLE, model=model, settings=settings, points=GRID.tolist(), seeds=list(SEEDS))
+    found, errors = (np.array(part) for part in zip(*[summarise(np.array([run])) for run in drawn], strict=True))
+    total = (found - wanted).sum(0) / np.sqrt((errors**2).sum(0) + (len(SEEDS) * error) ** 2)
+    assert np.abs(total).max() < 4.5
+    each = (found - wanted) / np.sqrt(errors**2 + error**2)
+    assert 0.7 < np.sqrt((each**2).mean()) < 1.35
+
+
+def test_moments_of_normals_of_unlike_scales_are_right_and_the_mass_matrix_learns_the_scales():
+    sds = [0.01, 0.3, 1, 10, 100]
+    code = f"""{TOY}
+      return data.seeds.map((seed) => {{
+        const chain = live.makeChain({{ model: toy, seed, chain: 0, tune: 1000, draws: 4000 }}), kept = [], depths = [];
+        while (!chain.done) {{
+          const {{ theta, tuning, depth, divergent }} = chain.step();
+          if (!tuning) {{ kept.push([...theta]); depths.push(depth); if (divergent) throw Error("divergent"); }}
+        }}
+        return [kept, depths];
+      }})"""
+    drawn = run_in_node(code, sds=sds, seeds=list(range(8)))
+    draws = np.array([kept for kept, _ in drawn]) / sds
+    for power, moment in ((1, 0), (2, 1), (4, 3)):
+        values = np.moveaxis(draws**power, 2, 0)
+        z = [(v.mean() - moment) / array_stats.mcse(v, method="mean") for v in values]
+        assert np.abs(z).max() < 4, f"moment {power}"
+    depths = np.array([depths for _, depths in drawn])
+    assert 1.5 < depths.mean() < 2.6  # trajectories are long enough, and end in time
+
+
+@pytest.mark.parametrize(("size", "target"), [(5, 0.95), (5, 0.99), (1, 0.99)])
+def test_with_short_steps_normals_are_right_and_acceptance_is_what_was_asked(size, target):
+    """Short steps make deep trees, whose pieces turn by themselves; in one dimension that matters most."""
+    code = f"""{TOY}
+      return [1, 2, 3, 4].map((seed) => {{
+        const settings = {{ tune: 500, draws: 2000, targetAccept: data.target }}, kept = [];
+        const chain = live.makeChain({{ model: toy, seed, chain: 0, ...settings }});
+        let acceptance = 0;
+        while (!chain.done) {{
+          const draw = chain.step();
+          if (draw.tuning) continue;
+          kept.push([...draw.theta]);
+          acceptance += draw.acceptance / settings.draws;
+        }}
+        return [kept, acceptance];
+      }})"""
+    drawn = run_in_node(code, sds=[1] * size, target=target)
+    draws = np.moveaxis([kept for kept, _ in drawn], 2, 0)
+    z = [((x**2).mean() - 1) / array_stats.mcse(x**2, method="mean") for x in draws]
+    assert np.abs(z).max() < 4
+    assert np.mean([acceptance for _, acceptance in drawn]) == pytest.approx(target, abs=0.01)
+
+
+def test_a_trajectory_that_does_not_turn_ends_at_the_greatest_depth_and_a_cliff_is_a_divergence():
+    code = """
+      const model = { size: 1, start(random, theta) { theta[0] = 0.1; }, logDensity: data.cliff
+        ? (theta, gradient) => { gradient[0] = 0; return Math.abs(theta[0]) > 0.5 ? -1e6 : 0; }
+        : (theta, gradient) => { gradient[0] = 0; return 0; } };
+      const chain = live.makeChain({ model, seed: 1, chain: 0, tune: 0, draws: 20, maxDepth: 5 });
+      return Array.from({ length: 20 }, () => { const { depth, divergent, theta } = chain.step();
+        return [depth, divergent, theta[0]]; })"""
+    assert all(depth == 5 and not divergent for depth, divergent, _ in run_in_node(code, cliff=False))
+    fallen = run_in_node(code, cliff=True)
+    assert all(divergent for _, divergent, _ in fallen)
+    assert all(abs(theta) <= 0.5 for _, _, theta in fallen)
+
+
+def test_a_seed_gives_the_same_draws_and_another_seed_or_chain_others():
+    code = """
+      const draw = (seed, number) => {
+        const model = live.makeModel({ ...data.model, X: Float64Array.from(data.model.X.flat()) });
+        const chain = live.makeChain({ model, seed, chain: number, tune: 20, draws: 20 }), kept = [];
+        while (!chain.done) kept.push(chain.step().theta.slice());
+        return kept; };
+      return [draw(1, 0), draw(1, 0), draw(2, 0), draw(1, 1)]"""
+    first, again, other, chain = (np.array(draws) for draws in run_in_node(code, model=FLAT))
+    assert np.array_equal(first, again)
+    for draws in (other, chain):
+        assert not np.intersect1d(first, draws).size
+
+
+# --- diagnostics
+
+
+def list_arrays():
+    """Name to (chain, draw): all that a run may end in."""
+    rng = np.random.default_rng(4)
+    walk = rng.normal(size=(4, 500))
+    for i in range(1, 500):
+        walk[:, i] += 0.9 * walk[:, i - 1]
+    two = rng.normal(size=(4, 200)) + 5 * np.array([0, 0, 1, 1])[:, None]
+    wide = rng.normal(size=(4, 300)) * np.array([1, 1, 1, 3])[:, None]
+    alternating = 0.1 * rng.normal(size=(4, 101)) + (-1.0) ** np.arange(101)
+    return {
+        "independent": rng.normal(size=(4, 1000)), "walk": walk, "trend": walk[:2, :100] + np.linspace(0, 9, 100),
+        "two modes": two, "unlike spreads": wide, "alternating": alternating, "odd length": rng.normal(size=(3, 77)),
+        "ties": rng.integers(3, size=(4, 60)).astype(float), "two values": rng.choice([-1.0, 1.0], size=(4, 50)),
+        "constant": np.full((4, 50), 0.5), "constant chains": np.repeat([[0.0], [1.0]], 20, axis=1),
+        "heavy tails": rng.standard_cauchy(size=(4, 400)), "one chain": rng.normal(size=(1, 100)),
+        "not a number": np.where(np.arange(100) == 7, np.nan, rng.normal(size=(2, 100))),
+        **{f"{n} draws": rng.normal(size=(4, n)) for n in (3, 4, 5, 6, 7, 8, 9)},
+    }  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:invalid value", "ignore:divide by zero")
+@pytest.mark.parametrize("name", list_arrays())
+def test_diagnostics_are_arvizs(name):
+    draws = list_arrays()[name]
+    found = run_in_node(
+        """const draws = data.draws.map((chain) => Float64Array.from(chain, (x) => x ?? NaN));
+           return [live.rhat(draws), live.essBulk(draws), live.essTail(draws), live.mcse(draws)]""",
+        draws=[[None if np.isnan(x) else x for x in chain] for chain in draws.tolist()],
+    )
+    wanted = [
+        array_stats.rhat(draws, method="rank") if len(draws) > 1 else np.nan, array_stats.ess(draws, method="bulk"),
+        array_stats.ess(draws, method="tail", prob=(0.05, 0.95)), array_stats.mcse(draws, method="mean"),
+    ]  # fmt: skip
+    np.testing.assert_allclose(np.array(found, float), np.array(wanted, float), rtol=1e-6)
+
+
+def make_run(name):
+    """Quantities, divergent draws and energies, as some run leaves them."""
+    rng = np.random.default_rng(5)
+    quantities = {"p": rng.normal(size=(4, 600)), "log likelihood": rng.normal(size=(4, 600))}
+    quantities["sure"] = np.ones((4, 600))
+    divergent, energy = np.zeros((4, 600), bool), rng.normal(size=(4, 600))
+    if name == "modes":
+        quantities["p"][0] += 3
+    elif name == "slow":
+        quantities["p"] = np.repeat(rng.normal(size=(4, 60)), 10, axis=1)
+    elif name == "two divergences":
+        divergent[0, :2] = True
+    elif name == "many divergences":
+        divergent[:, ::100] = True
+    elif name == "divergences that pull":
+        divergent[1, 5] = True
+        quantities["p"][1, 5] = 1e4
+    elif name == "all diverged":
+        divergent[:] = True
+    elif name == "energy":
+        energy[2] = np.cumsum(energy[2])
+    elif name == "constant":
+        quantities = {"sure": np.ones((4, 600))}
+    elif name == "one chain":
+        quantities, divergent, energy = {"p": quantities["p"][:1]}, divergent[:1], energy[:1]
+    return quantities, divergent, energy
+
+
+REASONS = {
+    "fine": [], "modes": ["rhat", "ess", "essTail"], "slow": ["rhat", "ess", "essTail"], "two divergences": [],
+    "many divergences": ["divergences"], "divergences that pull": ["divergences"], "all diverged": ["divergences"],
+    "energy": ["bfmi"], "constant": ["constant"], "one chain": ["chains"],
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:invalid value", "ignore:divide by zero")
+@pytest.mark.parametrize("name", REASONS)
+def test_the_verdict_is_the_books(name):
+    quantities, divergent, energy = make_run(name)
+    found = run_in_node(
+        """const arrays = (chains) => chains.map((chain) => Float64Array.from(chain));
+           const quantities = Object.fromEntries(Object.entries(data.quantities).map(([k, v]) => [k, arrays(v)]));
+           return live.verdict({ quantities, divergent: data.divergent, energy: arrays(data.energy) })""",
+        quantities={key: value.tolist() for key, value in quantities.items()}, divergent=divergent.tolist(),
+        energy=energy.tolist(),
+    )  # fmt: skip
+    dims = ("chain", "draw")
+    sampler = {"diverging": (dims, divergent), "energy": (dims, energy), "depth": (dims, np.zeros(energy.shape, int))}
+    wanted = diagnose.verdict(quantities, xr.DataTree.from_dict({"sample_stats": xr.Dataset(sampler)}))
+    assert found["converged"] == wanted.converged
+    assert found["reasons"] == REASONS[name]
+    for key in ("rhat", "ess", "move", "bfmi", "divergences"):
+        assert float(found[key]) == pytest.approx(getattr(wanted, key), rel=1e-6, nan_ok=True), key
+    assert float(found["essTail"]) == pytest.approx(wanted.ess_tail, rel=1e-6, nan_ok=True)
+    assert (found["rhatAt"], found["essAt"], found["essTailAt"]) == (wanted.rhat_at, wanted.ess_at, wanted.ess_tail_at)
+    assert tuple(found["constant"]) == wanted.constant
+    assert found["explained"] == wanted.explained
+
+
+def test_chains_on_two_hills_do_not_pass():
+    code = f"""{TOY}
+      const energy = [], divergent = [], quantities = {{ x: [], likelihood: [] }};
+      for (let number = 0; number < 4; number++) {{
+        const chain = live.makeChain({{ model: toy, seed: 1, chain: number, tune: 300, draws: 500 }});
+        const draws = [];
+        while (!chain.done) {{
+          const draw = chain.step();
+          if (!draw.tuning) draws.push({{ ...draw, x: draw.theta[0] }});
+        }}
+        energy.push(Float64Array.from(draws, (draw) => draw.energy));
+        divergent.push(draws.map((draw) => draw.divergent));
+        quantities.x.push(Float64Array.from(draws, (draw) => draw.x));
+        quantities.likelihood.push(Float64Array.from(draws, (draw) => draw.logDensity));
+      }}
+      return live.verdict({{ quantities, energy, divergent }})"""
+    assert "rhat" in run_in_node(code, sds=[1, 1, 1], apart=12)["reasons"]
+    fine = run_in_node(code, sds=[1, 1, 1], apart=0)
+    assert "rhat" not in fine["reasons"]
+    assert fine["bfmi"] > 0.3
+
+
+# --- ADVI
+
+Q = """
+  const model = live.makeModel({ ...data.model, X: Float64Array.from(data.model.X.flat()) });
+  const at = (name) => Float64Array.from(data[name]);"""
+
+
+def compute_loss(joint, mean, rho, z):
+    """The negative ELBO at one draw and its slopes, by PyMC's density."""
+    sd = np.log1p(np.exp(rho))
+    logp, slope = joint(mean + sd * z)
+    loss = stats.norm.logpdf(z).sum() - np.log(sd).sum() - logp
+    return loss, np.concatenate([-slope, (-slope * z - 1 / sd) / (1 + np.exp(-rho))])
+
+
+@pytest.fixture(scope="module")
+def density():
+    """The flat network's log density and slope, at an array."""
+    model = models.unpooled_bnn(X, Y, n_hidden=(5, 5))
+    joint = model.compile_fn([model.logp(), model.dlogp()], inputs=model.value_vars, mode=RUN)
+    return lambda w: joint({"w1": w[:10].reshape(2, 5), "w2": w[10:35].reshape(5, 5), "w3": w[35:]})
+
+
+def test_the_elbo_and_its_slopes_are_pymcs(density):
+    rng = np.random.default_rng(1)
+    mean, rho, z = rng.normal(size=(3, 40))
+    code = f"""{Q} const slope = new Float64Array(80);
+      return [live.makeLoss(model)(at("mean"), at("rho"), at("z"), slope), slope]"""
+    loss, slope = run_in_node(code, model=FLAT, mean=mean.tolist(), rho=rho.tolist(), z=z.tolist())
+    wanted, wanted_slope = compute_loss(density, mean, rho, z)
+    assert loss == pytest.approx(wanted, rel=1e-10)
+    np.testing.assert_allclose(slope, wanted_slope, rtol=1e-9, atol=1e-12)
+
+
+def test_steps_are_those_of_pymcs_optimiser(density):
+    code = f"""{Q}
+      const fit = live.makeFit({{ model, seed: 3 }}), losses = Array.from({{ length: 40 }}, fit.step);
+      const random = live.makeRandom(3, 1000), z = Array.from({{ length: 41 * 40 }}, random.normal);
+      return [losses, [...fit.mean, ...fit.rho], z]"""
+    losses, found, z = run_in_node(code, model=FLAT)
+    z = np.array(z).reshape(41, 40)
+    theta = np.concatenate([z[0], np.full(40, np.log(np.expm1(0.1)))])  # the start: random means, sds of 0.1
+    squares = np.zeros((10, 80))
+    for step in range(40):
+        loss, slope = compute_loss(density, theta[:40], theta[40:], z[step + 1])
+        assert losses[step] == pytest.approx(loss, rel=1e-8)
+        squares[step % 10] = slope**2
+        theta -= 0.001 * slope / np.sqrt(squares.sum(0) + 0.1)  # pm.adagrad_window
+    np.testing.assert_allclose(found, theta, rtol=1e-8)
+
+
+def test_advi_finds_a_normal_and_keeps_the_best_start():
+    code = f"""{TOY}
+      const fit = live.fitAdvi({{ model: toy, seed: 1, steps: 30000, starts: 3 }});
+      const random = live.makeRandom(1, 1), theta = new Float64Array(size);
+      const draws = Array.from({{ length: 2000 }}, () => (fit.draw(random, theta), theta.slice()));
+      return [fit.mean, fit.sd, fit.losses, fit.best, fit.elbo, draws]"""
+    sds = np.array([0.3, 1, 2])
+    mean, sd, losses, best, elbo, draws = run_in_node(code, sds=sds.tolist())
+    np.testing.assert_allclose(sd, sds, rtol=0.1)
+    assert (np.abs(mean) < 0.15 * sds).all()
+    assert best == np.argmin(losses)
+    assert losses[best] == pytest.approx(-np.mean(elbo[-1000:]))
+    evidence = np.log(sds * np.sqrt(2 * np.pi)).sum()  # which the ELBO reaches, as q can be the posterior
+    assert losses[best] == pytest.approx(-evidence, abs=0.02)
+    np.testing.assert_allclose(np.std(draws, axis=0), sd, rtol=0.1)
+
+
+# --- what the page sees
+
+
+def test_a_picture_is_the_mean_over_draws_of_all_chains_once_one_has_done_with_tuning():
+    code = f"""{Q}
+      const job = {{ points: at("points"), settings: {{ draws: 30 }} }}, kept = [];
+      const reports = [0, 1, 2].map((number) => {{
+        const tally = live.makeTally(job, model, number);
+        const chain = live.makeChain({{ model, seed: 1, chain: number, tune: 30, draws: 30 }});
+        for (let i = 0; i < (number === 2 ? 30 : 50); i++) {{
+          const draw = chain.step(), p = new Float64Array(100);
+          model.predict(draw.theta, job.points, p);
+          tally.add(draw);
+          if (!draw.tuning) kept.push(p);
+        }}
+        return tally.report(chain);
+      }});
+      return [live.combine(reports), live.combine(reports.toReversed()), live.combine([reports[2]]), kept]"""
+    picture, other_order, early, draws = run_in_node(code, model=FLAT, points=GRID.ravel().tolist())
+    p = np.array(draws)
+    entropy = lambda p: -(p * np.log2(p) + (1 - p) * np.log2(1 - p))  # noqa: E731
+    assert picture["count"] == len(p) == 40
+    np.testing.assert_allclose(picture["mean"], p.mean(0), rtol=1e-6)
+    np.testing.assert_allclose(picture["noise"], entropy(p).mean(0), rtol=1e-5)
+    np.testing.assert_allclose(picture["ignorance"], entropy(p.mean(0)) - entropy(p).mean(0), atol=1e-6)
+    assert picture == other_order
+    assert 10 < early["count"] < 20  # while it tunes, about the last twenty draws
+
+
+def test_a_hundred_points_are_judged_and_no_column_of_a_grid_is_left_out():
+    chosen = np.array(run_in_node("return live.chooseJudged(1600)"))
+    assert len(chosen) == len(set(chosen)) == 100
+    for counts in (np.bincount(chosen % 40, minlength=40), np.bincount(chosen // 40, minlength=40)):
+        assert counts.min() >= 1
+        assert counts.max() <= 5
+    assert run_in_node("return live.chooseJudged(7)") == list(range(7))
+
+
+def test_a_browser_gives_the_very_draws_of_node(tab):
+    page, base = tab
+    for model, settings in RUNS.values():
+        asked = {"model": model, "settings": settings, "points": GRID[:20].tolist(), "seeds": [1]}
+        assert run_in_page(page, SAMPLE, base, **asked) == run_in_node(SAMPLE, **asked)
+
+
+SAMPLE_IN_WORKERS = """
+  Object.defineProperty(navigator, "hardwareConcurrency", { value: data.workers, configurable: true });
+  const model = { ...data.model, X: Float64Array.from(data.model.X.flat()) };
+  const job = { model, points: Float64Array.from(data.points.flat()), settings: data.settings };
+  let updates = 0, paused = false, whilePaused = 0, isDone = false;
+  const done = await new Promise((resolve, onError) => {
+    const onDone = (done) => { isDone = true; resolve(done); };
+    const run = live.sample(job, { onDone, onError, onProgress() {
+      updates += 1;
+      if (paused) whilePaused += 1;
+      if (!data.pause || updates > 1) return;
+      run.pause();
+      setTimeout(() => { paused = true; }, 1000);  // what was on its way has come
+      setTimeout(() => { whilePaused += isDone; paused = false; run.resume(); }, 1500);
+    } });
+  });
+  return { ...done, supported: live.supported, updates, whilePaused }"""
+
+
+def test_neither_workers_nor_pauses_change_a_run(tab):
+    page, base = tab
+    asked = {"model": FLAT, "points": GRID.tolist(), "settings": {"seed": 7, "chains": 3, "tune": 150, "draws": 150}}
+    one = run_in_page(page, SAMPLE_IN_WORKERS, base, workers=1, pause=False, **asked)
+    three = run_in_page(page, SAMPLE_IN_WORKERS, base, workers=3, pause=True, **asked)
+    assert one["supported"]
+    assert one["updates"] > 1
+    assert three["whilePaused"] == 0
+    for key in ("mean", "noise", "ignorance", "count", "gradients", "chains"):
+        assert one[key] == three[key], key
+    differ = {key for key in one["verdict"] if one["verdict"][key] != three["verdict"][key]}
+    assert differ <= {"seconds"}
+    assert one["count"] == 450
+    assert not one["verdict"]["converged"]  # of 450 draws there are too few effective ones, and it says so
+    assert "ess" in one["verdict"]["reasons"]
+
+
+def test_a_run_that_was_stopped_says_nothing_more_and_is_not_taken_for_the_next_one(tab):
+    page, base = tab
+    code = """
+      const model = { ...data.model, X: Float64Array.from(data.model.X.flat()) };
+      const job = { model, points: Float64Array.from(data.points.flat()), settings: data.settings };
+      const heard = [], sizes = [];
+      const other = { ...job, points: job.points.slice(0, 14) };
+      const hear = (i) => ({ onProgress: () => heard.push(i), onDone: () => heard.push(i) });
+      for (let i = 0; i < 3; i++) live.sample(other, hear(i)).stop();
+      const onProgress = ({ latest }) => sizes.push(...latest.map((p) => p.length));
+      const done = await new Promise((onDone, onError) => live.sample(job, { onProgress, onDone, onError }));
+      return [heard, sizes, done.count]"""
+    asked = {"model": FLAT, "points": GRID.tolist(), "settings": {"seed": 7, "chains": 2, "tune": 50, "draws": 50}}
+    heard, sizes, count = run_in_page(page, code, base, **asked)
+    assert heard == []
+    assert set(sizes) == {100}
+    assert count == 100
+
+
+def test_advi_in_a_worker_is_the_fit_itself(tab):
+    page, base = tab
+    code = """
+      const model = { ...data.model, X: Float64Array.from(data.model.X.flat()) };
+      const job = { model, points: Float64Array.from(data.points.flat()), settings: data.settings };
+      return await new Promise((onDone, onError) => live.advise(job, { onDone, onError }))"""
+    settings = {"seed": 2, "steps": 1500, "starts": 2, "draws": 200}
+    advice = run_in_page(page, code, base, model=FLAT, points=GRID.tolist(), settings=settings)
+    fit = run_in_node(f"{Q} return live.fitAdvi({{ model, ...data.settings }})", model=FLAT, settings=settings)
+    assert advice["fit"] == {"mean": fit["mean"], "sd": fit["sd"]}
+    assert advice["elbo"] == -min(fit["losses"]) == pytest.approx(np.mean(fit["elbo"][-1000:]))
+    assert advice["count"] == 200
+
+
+def test_a_mistake_is_told(tab):
+    page, base = tab
+    code = """return await new Promise((onError) => live.sample({ model: { kind: "deep" }, settings: { seed: 1 },
+      points: new Float64Array(2) }, { onError }))"""
+    assert 'wanted: "flat" or "hierarchical"' in run_in_page(page, code, base)
+
+
+def test_without_workers_it_says_so():
+    assert run_in_node("return live.supported") is False
+
+
+# --- types
+
+
+@pytest.fixture(scope="module")
+def compiler(tmp_path_factory):
+    """TypeScript's, kept between runs."""
+    try:
+        return check_live.fetch_compiler(check_live.find_cache())
+    except OSError as error:
+        pytest.skip(f"npm's registry is out of reach, and with it the compiler that checks types: {error}")
+
+
+def test_types_are_right(compiler):
+    assert check_live.find_complaints(compiler, sorted(LIVE.glob("*.js"))) == []
+
+
+def test_a_wrong_type_a_name_without_use_and_a_long_line_are_found(compiler, tmp_path):
+    file = tmp_path / "wrong.js"
+    file.write_text("/** @param {number} x */\nexport const f = (x) => x.length;\nconst lost = 1;\n// " + "a" * 118)
+    said = "\n".join(check_live.find_complaints(compiler, [file]))
+    assert "Property 'length' does not exist on type 'number'" in said
+    assert "'lost' is declared but its value is never read" in said
+    assert "wrong.js:4: 121 characters" in said
+
+
+def test_a_compiler_that_is_another_one_is_refused(tmp_path):
+    (tmp_path / "other.tgz").write_bytes(b"another")
+    with pytest.raises(ValueError, match="has the SHA-512"):
+        check_live.fetch_compiler(tmp_path, (tmp_path / "other.tgz").as_uri())
