@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 FIREFOX_NAMES = ("firefox-esr", "firefox")
-SECONDS = 60  # to start, or to answer
+SECONDS = 240  # to start, or to answer, on a machine that has other things to do
 SETTINGS = {  # it asks nobody for anything but the page
     "app.normandy.enabled": False,
     "app.update.auto": False,
@@ -40,6 +40,7 @@ class Firefox:
         self._heard, self._number = b"", 0
         self._read()  # it says who it is
         self._send("NewSession", capabilities={})
+        self._send("SetTimeouts", script=1000 * SECONDS)
 
     def _read(self):
         while b":" not in self._heard:
@@ -74,7 +75,10 @@ class Firefox:
         self._send("SetWindowRect", width=width, height=height)
 
     def evaluate(self, expression, *arguments):
-        """The value of an expression of JavaScript, in which `arguments[0]` is the first of the arguments."""
+        """The value of an expression of JavaScript, in which `arguments[0]` is the first of the arguments.
+
+        Of a promise, what it is kept with.
+        """
         return self._send("ExecuteScript", script=f"return {expression}", args=list(arguments))["value"]
 
     def wait(self, expression):
