@@ -6,7 +6,7 @@ import { findPlace, makeGrid, paintBoundary, paintCursor, paintMap, paintPoints,
 import { MOST_LONGER, PRESETS, SDS, WIDTHS, readHash, writeHash } from "./points.js";
 import { SPOKEN, STRIP, makeReport } from "./report.js";
 import { advise, sample } from "./sampler.js";
-import { makeRun, paintOnFrames } from "./watch.js";
+import { makeRun, paintOnFrames, put } from "./watch.js";
 import { FAILED, STOPPED, sayAdvi, sayPlace } from "./words.js";
 
 /** @typedef {import("./points.js").Drawing} Drawing */
@@ -16,7 +16,6 @@ const SIDE = 40, GRID = makeGrid(SIDE);
 const SETTINGS = { chains: 4, tune: 400, draws: 500, targetAccept: 0.9 };
 const DOUBTS = /** @type {const} */ (["noise", "ignorance"]);
 const TOPS = { noise: 1, ignorance: 0.6 }; // bits, where the ramps end
-const RESTS = 2; // times what a picture took, before the next
 const FAN = 40; // boundaries of single networks, on the map of ignorance
 
 export const MARKS = [
@@ -108,20 +107,21 @@ export function build(figure, box) {
     paintPoints(canvases.pad, drawing.points, 5.5, pad.held);
     if (pad.cursor) paintCursor(canvases.pad, pad.cursor);
   };
-  const look = paintOnFrames(paintPad); // a hand moves more often than pictures come
-  const paint = paintOnFrames(() => {
+  const paintDoubt = (/** @type {"noise" | "ignorance"} */ name) => {
     const maps = current();
-    paintPad();
-    for (const name of DOUBTS) {
-      paintMap(canvases[name], maps && maps[name], "doubt", TOPS[name]);
-      paintPoints(canvases[name], drawing.points, 1.6);
-    }
+    paintMap(canvases[name], maps && maps[name], "doubt", TOPS[name]);
+    paintPoints(canvases[name], drawing.points, 1.6);
+  };
+  const paintFan = () => {
+    paintDoubt("ignorance");
     if (!showsAdvi) for (const ends of seen.fan) paintBoundary(canvases.ignorance, ends, 0.3, 0.7);
-    drawCanvases.forEach((canvas, k) => {
-      paintMap(canvas, seen.latest[k] ?? null, "probability");
-      if (seen.latest[k]) paintBoundary(canvas, traceBoundary(seen.latest[k]));
-    });
-  }, RESTS);
+  };
+  const paintDraws = () => drawCanvases.forEach((canvas, k) => {
+    paintMap(canvas, seen.latest[k] ?? null, "probability");
+    if (seen.latest[k]) paintBoundary(canvas, traceBoundary(seen.latest[k]));
+  });
+  const look = paintOnFrames([paintPad]); // a hand moves more often than pictures come
+  const paint = paintOnFrames([paintPad, paintFan, paintDraws, () => paintDoubt("noise")]);
 
   /** What the maps on show say at a place, or null. */
   const readPlace = (/** @type {{ x: number, y: number }} */ place) => {
@@ -213,15 +213,14 @@ export function build(figure, box) {
   function refresh() {
     box.dataset.drawing = writeHash(drawing);
     box.querySelectorAll("[data-do^=class]").forEach((button, k) => {
-      button.setAttribute("aria-pressed", String(k === chosen));
+      put(button, { "aria-pressed": String(k === chosen) });
     });
-    find("[data-do=all]").setAttribute("aria-pressed", String(movesAll));
-    find("[data-do=advi]").setAttribute("aria-pressed", String(showsAdvi));
+    put(find("[data-do=all]"), { "aria-pressed": String(movesAll) });
+    put(find("[data-do=advi]"), { "aria-pressed": String(showsAdvi) });
     for (const [name, place] of /** @type {const} */ ([["sd", SDS.indexOf(drawing.sd)], ["width", drawing.width]])) {
       const input = find(`[data-set=${name}]`), text = String(drawing[name]);
-      input.value = place;
-      input.setAttribute("aria-valuetext", text);
-      find(`output[for="${input.id}"]`).value = text;
+      put(input, { value: String(place), "aria-valuetext": text });
+      put(find(`output[for="${input.id}"]`), { value: text });
     }
   }
 

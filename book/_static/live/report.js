@@ -8,6 +8,8 @@ const RUNS = {
   running: "Stop", stopped: "Start again", failed: "Start again", doubt: "Walk longer", agree: "Another seed",
 };
 
+const STEP = 0.02; // of all draws, between two lines of progress: words on a long page cost more than pictures
+
 /** The strip as HTML, and the region that is spoken. */
 export const STRIP = `<div class="live-verdict">
   <progress max="1" value="0" aria-label="Draws of four chains"></progress>
@@ -20,7 +22,7 @@ export const SPOKEN = '<p class="live-spoken" role="status"></p>';
 /** Run the strip of a box. @param {HTMLElement} box */
 export function makeReport(box) {
   const find = (/** @type {string} */ selector) => /** @type {any} */ (box.querySelector(selector));
-  let stage = -1;
+  let stage = -1, told = 0;
 
   /** Say something to who listens. @param {string} text */
   const say = (text) => { find(".live-spoken").textContent = text; };
@@ -28,6 +30,8 @@ export function makeReport(box) {
   /** A new run begins: what was said of the last one no longer holds. */
   function begin() {
     stage = -1;
+    told = 0;
+    if (box.dataset.state === "running" && find("progress").value === 0) return; // a hand drags: all stands already
     box.dataset.state = "running";
     find("progress").value = 0;
     find(".live-status").textContent = STARTED;
@@ -38,8 +42,11 @@ export function makeReport(box) {
   function follow({ chains }, settings) {
     const share = chains.reduce((sum, { done }) => sum + done, 0) / chains.length;
     const next = wantsStillness() ? findStage(share) : stage + 1;
-    find("progress").value = share;
-    find(".live-status").textContent = sayProgress(chains, settings);
+    if (share - told >= STEP) {
+      told = share;
+      find("progress").value = share;
+      find(".live-status").textContent = sayProgress(chains, settings);
+    }
     if (next === stage) return false;
     stage = next;
     return true;

@@ -8,7 +8,7 @@ import { findPlace, fit, makeGrid, paintBoundary, paintCursor, paintMap, paintPo
 import { MOST_LONGER, readPoints, writePoints } from "./points.js";
 import { SPOKEN, STRIP, makeReport } from "./report.js";
 import { sample } from "./sampler.js";
-import { makeRun, paintOnFrames } from "./watch.js";
+import { makeRun, paintOnFrames, put } from "./watch.js";
 import { FAILED, STOPPED, sayPlace } from "./words.js";
 
 const SIDE = 30, GRID = makeGrid(SIDE), PLACES = SIDE * SIDE;
@@ -17,7 +17,6 @@ const HIDDEN = [5, 5], SETTINGS = { chains: 4, tune: 400, draws: 500, targetAcce
 /** How the six are tied, from one end of the slider to the other; a number is how much a weight of two correlates. */
 const TIES = /** @type {const} */ (["pooled", 0.9, 0.7, "learned", 0.4, 0.15, "none"]);
 const LEARNED = TIES.indexOf("learned");
-const RESTS = 2; // times what a picture took, before the next
 const WIDEST = 2.5; // group sd, at the end of a bar
 const GREEN = "#009E73", INK = "#222222"; // the hierarchical method's colour in the book
 
@@ -134,25 +133,32 @@ export function build(figure, box) {
     paintPoints(canvas, groups[g], g === MINE ? 5.5 : 2.4, pad.held);
     if (g === MINE && pad.cursor) paintCursor(canvas, pad.cursor);
   };
-  const look = paintOnFrames(() => paintGroup(MINE)); // a hand moves more often than pictures come
-  const paint = paintOnFrames(() => {
-    const maps = seen.maps && canvases.map((_, g) => cut(seen.maps.mean, g));
-    canvases.forEach((_, g) => {
-      paintGroup(g);
-      paintDial(under[g].querySelector("canvas"), maps && maps[g], seen.latest.map((values) => cut(values, g)));
-    });
-    if (maps) tell(measureDeviations(maps));
-  }, RESTS);
+  const cutMaps = () => seen.maps && canvases.map((_, g) => cut(seen.maps.mean, g));
+  const paintOne = (/** @type {number} */ g) => {
+    const maps = cutMaps();
+    paintGroup(g);
+    paintDial(under[g].querySelector("canvas"), maps && maps[g], seen.latest.map((values) => cut(values, g)));
+  };
+  const look = paintOnFrames([() => paintGroup(MINE)]); // a hand moves more often than pictures come
+  const paint = paintOnFrames([
+    () => paintOne(MINE),
+    () => canvases.forEach((_, g) => { if (g < MINE && g % 2) paintOne(g); }),
+    () => canvases.forEach((_, g) => { if (g < MINE && !(g % 2)) paintOne(g); }),
+    () => {
+      const maps = cutMaps();
+      if (maps) tell(measureDeviations(maps));
+    },
+  ]);
 
   /** Put the numbers beside the pictures. @param {number[]} deviations */
   function tell(deviations) {
     deviations.forEach((far, g) => {
-      under[g].querySelector(".tie-own").textContent = `own way ${Math.round(100 * far)}\u00a0%`;
+      put(under[g].querySelector(".tie-own"), { textContent: `own way ${Math.round(100 * far)}\u00a0%` });
     });
     list(".tie-sds meter").forEach((meter, k) => {
       const sd = seen.sds[`sd${k + 1}`] ?? 0;
       meter.value = sd;
-      list(".tie-sds output")[k].value = sd.toFixed(2);
+      put(list(".tie-sds output")[k], { value: sd.toFixed(2) });
     });
   }
 

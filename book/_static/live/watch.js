@@ -60,26 +60,35 @@ export function makeRun(box, begin) {
 }
 
 /**
- * Let a painter run once before the next frame, however often it is asked. After a frame that took long it rests for
- * `rests` times as long, so that a slow machine keeps most of its time for the reader's hand.
- * @param {() => void} paint
+ * Let painters run after they were asked, however often: one a frame, in turn, so that no frame takes long and a slow
+ * machine follows the reader's hand.
+ * @param {(() => void)[]} painters
  */
-export function paintOnFrames(paint, rests = 0) {
-  let isAsked = false, free = 0;
-  const turn = (/** @type {number} */ now) => {
-    if (now < free) {
-      requestAnimationFrame(turn);
-      return;
-    }
-    isAsked = false;
-    paint();
-    if (rests) requestAnimationFrame((then) => { free = then + rests * (then - now); });
+export function paintOnFrames(painters) {
+  let next = 0, left = 0;
+  const turn = () => {
+    painters[next]();
+    next = (next + 1) % painters.length;
+    left -= 1;
+    if (left) requestAnimationFrame(turn);
   };
   return () => {
-    if (isAsked) return;
-    isAsked = true;
-    requestAnimationFrame(turn);
+    if (!left) requestAnimationFrame(turn);
+    left = painters.length;
   };
+}
+
+/**
+ * Write what differs: on a long page a word written again costs as much as a new one.
+ * @param {any} element
+ * @param {Record<string, string>} properties such as textContent and value; with a dash in its name, an attribute
+ */
+export function put(element, properties) {
+  for (const [name, value] of Object.entries(properties)) {
+    if (name.includes("-")) {
+      if (element.getAttribute(name) !== value) element.setAttribute(name, value);
+    } else if (element[name] !== value) element[name] = value;
+  }
 }
 
 /** Whether a reader asked for less motion. */
