@@ -7,7 +7,9 @@ import { make, makeDrawing } from "./stored.js";
 
 const MOST = Math.log2(10);  // bits of ten answers that are all as likely
 const GOLDEN = 0.618034;  // multiples of it fill a row evenly
-const DOUBTS = [["total", "doubt", "mark"], ["noise", "noise", "mark"], ["ignorance", "ignorance", "limit"]];
+const DOUBTS = /** @type {const} */ (
+  [["total", "doubt", "mark"], ["noise", "noise", "mark"], ["ignorance", "ignorance", "limit"]]
+);
 const STRETCHED = { viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" };
 
 /**

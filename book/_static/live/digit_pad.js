@@ -11,6 +11,7 @@ import { fetchAbout, fetchDraws, make, whenNear } from "./stored.js";
 /** @typedef {import("./digits.js").Answer} Answer */
 
 const PLACE = "fig-digits-drawn";  // the figure that the pad stands before
+/** @type {Record<string, number[]>} */
 const MOVES = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 const HOW = "Arrow keys move the pen, Space puts it down and lifts it, Backspace takes back a line, Delete clears.";
 const FRAME = `
@@ -25,7 +26,8 @@ const FRAME = `
 <p class="pad-note">Each dot is what one of the <span class="pad-count"></span> networks says; the bar ends at their
 mean.</p>
 <ul class="pad-doubts" aria-label="Doubt in bits"></ul>
-<p class="pad-note">Of the digits that the limit comes from, one in twenty lies above each mark. Ignorance decides.</p></div>
+<p class="pad-note">Of the digits that the limit comes from, one in twenty lies above each mark. Ignorance decides.</p>
+</div>
 <div class="pad-examples" role="group" aria-label="Examples"></div>
 <p class="pad-note">Draw with the mouse or a finger. By keyboard, arrow keys move the pen, Space puts it down and lifts
 it. <strong>What you draw stays in this browser; nothing is sent.</strong></p>
@@ -75,6 +77,7 @@ class Pad {
   }
 
   hearKeys() {
+    /** @type {Record<string, () => void>} */
     const keys = { " ": () => this.toggle(), Backspace: () => this.undo(), Delete: () => this.clear() };
     this.paper.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
       const act = event.key in MOVES ? () => this.step(MOVES[event.key]) : keys[event.key];

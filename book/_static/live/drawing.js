@@ -10,13 +10,15 @@ const ROOM = 0.75;  // share of the pad that an example fills
 
 export class Drawing {
   constructor() {
-    this.clear();
+    /** @type {Point[][]} */ this.strokes = [];
+    /** @type {number[] | null} */ this.image = null;  // an example, shown in place of strokes
+    this.down = false;
     this.column = this.row = STEPS / 2;
   }
 
   clear() {
-    /** @type {Point[][]} */ this.strokes = [];
-    /** @type {number[] | null} */ this.image = null;  // an example, shown in place of strokes
+    this.strokes = [];
+    this.image = null;
     this.down = false;
   }
 

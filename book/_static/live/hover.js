@@ -7,6 +7,7 @@ import { makeRow, showAnswer, write } from "./strip.js";
 
 /** @typedef {{ box: number[], x: number[], y: number[], title: string, method: string }} Panel */
 
+/** @type {Record<string, number[]>} */
 const KEYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
 const STEP = 0.1, LEAP = 5;  // of the cross, in standard deviations; with Shift so many steps
 const HINT = "Move over a map or touch it. By keyboard: arrow keys, and A, B, C for the crosses.";
@@ -101,7 +102,7 @@ class Figure {
 
   /** The name of a cross that the point is on. */
   nameCross() {
-    const near = ([x, y]) => Math.hypot(x - this.point[0], y - this.point[1]) < STEP / 2;
+    const near = (/** @type {number[]} */ [x, y]) => Math.hypot(x - this.point[0], y - this.point[1]) < STEP / 2;
     const found = Object.entries(this.about.crosses).find(([, cross]) => near(cross));
     return found ? `, the cross ${found[0]}` : "";
   }
