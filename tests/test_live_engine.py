@@ -626,10 +626,11 @@ def test_a_hundred_points_are_judged_and_no_column_of_a_grid_is_left_out():
     assert run_in_node("return live.chooseJudged(7)") == list(range(7))
 
 
-def test_a_browser_gives_the_very_draws_of_node(tab):
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 11))])
+def test_a_browser_gives_the_very_draws_of_node(tab, seed):
     page, base = tab
     for model, settings in RUNS.values():
-        asked = {"model": model, "settings": settings, "points": GRID[:20].tolist(), "seeds": [1]}
+        asked = {"model": model, "settings": settings, "points": GRID[:20].tolist(), "seeds": [seed]}
         assert run_in_page(page, SAMPLE, base, **asked) == run_in_node(SAMPLE, **asked)
 
 

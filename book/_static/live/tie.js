@@ -13,6 +13,7 @@ import { FAILED, STOPPED, sayPlace } from "./words.js";
 
 const SIDE = 30, GRID = makeGrid(SIDE), PLACES = SIDE * SIDE;
 const MINE = N_GROUPS - 1; // the reader's is the last
+const SILENCE = 400; // ms between two lines of numbers: nobody reads faster, and words are dearer than pictures
 const HIDDEN = [5, 5], SETTINGS = { chains: 4, tune: 400, draws: 500, targetAccept: 0.9 };
 /** How the six are tied, from one end of the slider to the other; a number is how much a weight of two correlates. */
 const TIES = /** @type {const} */ (["pooled", 0.9, 0.7, "learned", 0.4, 0.15, "none"]);
@@ -122,7 +123,7 @@ export function build(figure, box) {
   const groups = [...drawOthers(), drawing.points];
   /** @type {{maps: any, latest: Float32Array[], sds: Record<string, number>}} */
   const seen = { maps: null, latest: [], sds: {} };
-  let chosen = /** @type {0 | 1} */ (1);
+  let chosen = /** @type {0 | 1} */ (1), told = -Infinity;
   const cut = (/** @type {Float32Array} */ values, /** @type {number} */ g) =>
     values.subarray(g * PLACES, (g + 1) * PLACES);
 
@@ -145,13 +146,14 @@ export function build(figure, box) {
     () => canvases.forEach((_, g) => { if (g < MINE && g % 2) paintOne(g); }),
     () => canvases.forEach((_, g) => { if (g < MINE && !(g % 2)) paintOne(g); }),
     () => {
-      const maps = cutMaps();
-      if (maps) tell(measureDeviations(maps));
+      const maps = cutMaps(), isLate = box.dataset.state !== "running" || performance.now() > told + SILENCE;
+      if (maps && isLate) tell(measureDeviations(maps));
     },
   ]);
 
   /** Put the numbers beside the pictures. @param {number[]} deviations */
   function tell(deviations) {
+    told = performance.now();
     deviations.forEach((far, g) => {
       put(under[g].querySelector(".tie-own"), { textContent: `own way ${Math.round(100 * far)}\u00a0%` });
     });
