@@ -360,6 +360,8 @@ def test_advi_shows_its_maps_and_its_elbo_beside_the_chains(opened):
     said = box.locator(".live-advi")
     said.filter(has_text="These three maps are ADVI's now. Its ELBO is").wait_for(timeout=PATIENCE)
     assert re.search(r"mean ignorance 0\.\d\d bit \(the four chains: 0\.\d\d\)\.$", said.inner_text())
+    press(box, "One class")
+    assert said.inner_text() == "ADVI climbs …"  # what was said of the last points is gone with them
     press(box, "What would ADVI say?")
     assert said.inner_text() == ""
 

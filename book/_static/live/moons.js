@@ -16,6 +16,7 @@ const SIDE = 40, GRID = makeGrid(SIDE);
 const SETTINGS = { chains: 4, tune: 400, draws: 500, targetAccept: 0.9 };
 const DOUBTS = /** @type {const} */ (["noise", "ignorance"]);
 const TOPS = { noise: 1, ignorance: 0.6 }; // bits, where the ramps end
+const CLIMBS = "ADVI climbs …";
 const FAN = 40; // boundaries of single networks, on the map of ignorance
 
 export const MARKS = [
@@ -197,6 +198,7 @@ export function build(figure, box) {
 
   function askAdvi() {
     const words = find(".live-advi");
+    put(words, { textContent: CLIMBS }); // no words of the last points stand under new ones
     adviRun = advise({ model: describeModel(), settings: { seed: drawing.seed }, points: GRID }, {
       onDone: (found) => {
         if (!showsAdvi) return;
@@ -251,7 +253,7 @@ export function build(figure, box) {
       showsAdvi = !showsAdvi;
       adviRun?.stop();
       if (showsAdvi) askAdvi();
-      find(".live-advi").textContent = showsAdvi ? "ADVI climbs …" : "";
+      else find(".live-advi").textContent = "";
       paint();
     },
     share: async () => {
