@@ -32,6 +32,14 @@ KEYS = {"ArrowLeft": "\ue012", "ArrowUp": "\ue013", "ArrowRight": "\ue014", "Arr
         "Backspace": "\ue003", "Delete": "\ue017", "Shift": "\ue008", "Enter": "\ue007"}  # fmt: skip
 
 
+PLACES = """[...document.querySelectorAll(arguments[0])].map((element) => {
+    const { x, y, width, height } = element.getBoundingClientRect();
+    return [x, y, width, height];
+})"""
+SHOW = "document.querySelector(arguments[0]).scrollIntoView({ block: 'center' })"
+TEXT = "document.querySelector(arguments[0]).textContent"
+
+
 class Firefox:
     """A tab of a Firefox."""
 
@@ -148,3 +156,11 @@ def _connect(port, process):
             if time.monotonic() > end or process.poll() is not None:
                 raise
             time.sleep(0.2)
+
+
+@pytest.fixture(scope="module")
+def firefox():
+    """A running Firefox, for the tests of a module."""
+    with launch_firefox() as browser:
+        browser.resize(1280, 1000)
+        yield browser

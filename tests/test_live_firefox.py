@@ -8,25 +8,13 @@ import re
 import pytest
 from browser import serve
 from chapters import BOOK
-from marionette import launch_firefox
+from marionette import PLACES, SHOW, TEXT, firefox
 from test_live_pages import AGREE, BARE, START
 
+__all__ = ["firefox"]  # a fixture
 PAD = {"moons": "[data-view=pad]", "tie": "[data-group='5']"}
 STATE = "document.querySelector('.live-box').dataset.state"
-TEXT = "document.querySelector(arguments[0]).textContent"
-PLACE = """(() => {
-  const { x, y, width, height } = document.querySelector(arguments[0]).getBoundingClientRect();
-  return [x, y, width, height];
-})()"""
 BUTTON = "[...document.querySelectorAll('.live-box button')].find((b) => b.textContent.trim() === arguments[0]).click()"
-
-
-@pytest.fixture(scope="module")
-def firefox():
-    """A running Firefox."""
-    with launch_firefox() as browser:
-        browser.resize(1280, 1000)
-        yield browser
 
 
 @pytest.fixture(scope="module")
@@ -45,12 +33,12 @@ def open_box(firefox, address, kind, end=""):
     firefox.open("about:blank")
     firefox.open(f"{address}{kind}.html{end}")
     firefox.wait("(document.querySelector('figure').scrollIntoView(), document.querySelector('.live-box'))")
-    firefox.evaluate("document.querySelector(arguments[0]).scrollIntoView({ block: 'center' })", PAD[kind])
+    firefox.evaluate(SHOW, PAD[kind])
 
 
 def find_place(firefox, kind, x, y):
     """Where a place of the plane is in the window, in pixels."""
-    left, top, wide, high = firefox.evaluate(PLACE, PAD[kind])
+    ((left, top, wide, high),) = firefox.evaluate(PLACES, PAD[kind])
     return left + wide * (x + 3) / 6, top + high * (3 - y) / 6
 
 

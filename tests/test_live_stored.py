@@ -19,14 +19,14 @@ import stored
 from bnn import digits, score
 from book_stored import find_script
 from browser import COLOUR_RULES, FORM, _run_axe, open_context, open_tab
-from marionette import launch_firefox
+from marionette import PLACES, SHOW, TEXT, firefox
 from PIL import Image
 from playwright._impl._driver import compute_driver_executable
 from scipy.special import expit, softmax
 from studies._tasks import digest_rows
 from test_site import ROOT, WIDTH, address, chromium, expect_none, site
 
-__all__ = ["address", "chromium", "site"]  # fixtures of the site's tests
+__all__ = ["address", "chromium", "firefox", "site"]  # fixtures
 
 LIVE = ROOT / "book" / "_static" / "live"
 NAMES = ("digits", "flat_advi")
@@ -671,21 +671,6 @@ def test_the_networks_of_the_maps_are_fetched_once_and_when_a_map_is_near(window
 
 
 # --- both, in Firefox
-
-PLACES = """[...document.querySelectorAll(arguments[0])].map((element) => {
-    const { x, y, width, height } = element.getBoundingClientRect();
-    return [x, y, width, height];
-})"""
-SHOW = "document.querySelector(arguments[0]).scrollIntoView({ block: 'center' })"
-TEXT = "document.querySelector(arguments[0]).textContent"
-
-
-@pytest.fixture(scope="module")
-def firefox():
-    """A running Firefox."""
-    with launch_firefox() as browser:
-        browser.resize(1280, 1000)
-        yield browser
 
 
 @pytest.fixture(scope="module")

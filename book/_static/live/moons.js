@@ -3,17 +3,16 @@
 
 import { CLASS_NAMES, startPad } from "./pad.js";
 import { findPlace, makeGrid, paintBoundary, paintCursor, paintMap, paintPoints, traceBoundary } from "./paint.js";
-import { MOST_LONGER, PRESETS, SDS, WIDTHS, readHash, writeHash } from "./points.js";
-import { SPOKEN, STRIP, makeReport } from "./report.js";
+import { PRESETS, SDS, WIDTHS, readHash, writeHash } from "./points.js";
+import { SETTINGS, SPOKEN, STRIP, listen, makeReport } from "./report.js";
 import { advise, sample } from "./sampler.js";
 import { makeRun, paintOnFrames, put } from "./watch.js";
-import { FAILED, STOPPED, sayAdvi, sayPlace } from "./words.js";
+import { FAILED, sayAdvi, sayPlace } from "./words.js";
 
 /** @typedef {import("./points.js").Drawing} Drawing */
 /** @typedef {{mean: Float32Array, noise: Float32Array, ignorance: Float32Array}} Maps */
 
 const SIDE = 40, GRID = makeGrid(SIDE);
-const SETTINGS = { chains: 4, tune: 400, draws: 500, targetAccept: 0.9 };
 const DOUBTS = /** @type {const} */ (["noise", "ignorance"]);
 const TOPS = { noise: 1, ignorance: 0.6 }; // bits, where the ramps end
 const CLIMBS = "ADVI climbs …";
@@ -239,16 +238,6 @@ export function build(figure, box) {
       drawing.points.splice(0);
       restart();
     },
-    run: () => {
-      if (box.dataset.state === "running") {
-        run.stop();
-        report.conclude("stopped", STOPPED);
-        return;
-      }
-      if (box.dataset.state === "agree") drawing.seed += 1;
-      if (box.dataset.state === "doubt") drawing.longer = Math.min(MOST_LONGER, drawing.longer + 1);
-      begin();
-    },
     advi: () => {
       showsAdvi = !showsAdvi;
       adviRun?.stop();
@@ -256,34 +245,13 @@ export function build(figure, box) {
       else find(".live-advi").textContent = "";
       paint();
     },
-    share: async () => {
-      history.replaceState(null, "", `#${writeHash(drawing)}`);
-      const copied = await navigator.clipboard?.writeText(location.href).then(() => true, () => false);
-      const words = copied ? "Link copied." : "The address of this page now holds your drawing.";
-      find(".live-shared").textContent = words;
-      say(words);
-    },
   };
-  box.addEventListener("click", (event) => {
-    const button = /** @type {Element} */ (event.target).closest("[data-do]");
-    if (!button) return;
-    const [action, argument] = /** @type {string} */ (button.getAttribute("data-do")).split(" ");
-    actions[action](argument);
-    refresh();
-  });
+  listen(box, { drawing, report, run, begin, refresh, writeHash, readHash, actions });
   box.addEventListener("input", (event) => {
     const input = /** @type {HTMLInputElement} */ (event.target);
     if (input.dataset.set === "sd") drawing.sd = SDS[Number(input.value)];
     else drawing.width = Number(input.value);
     restart();
-  });
-  window.addEventListener("hashchange", () => {
-    const linked = readHash(location.hash);
-    if (!linked) return;
-    drawing.points.splice(0, Infinity, ...linked.points);
-    Object.assign(drawing, { ...linked, points: drawing.points });
-    figure.scrollIntoView();
-    begin();
   });
   new ResizeObserver(paint).observe(canvases.pad);
   begin();

@@ -1,5 +1,6 @@
 // @ts-check
 // The networks of the chapter `flat_advi`, asked about a point of the plane.
+import { makeFlat } from "./network.js";
 import { splitDoubt, unpackWhole } from "./stored.js";
 
 /**
@@ -30,19 +31,12 @@ export function unpackMethods(about, buffer) {
  * @param {number} y
  * @returns {Answer}
  */
-export function askNetworks({ weights, draws, units: [first, second] }, x, y) {
-  const p = new Float64Array(draws), both = new Float64Array(2 * draws), h = new Float64Array(first);
-  const size = weights.length / draws;
+export function askNetworks({ weights, draws, units }, x, y) {
+  const p = new Float64Array(draws), both = new Float64Array(2 * draws), said = new Float64Array(1);
+  const network = makeFlat({ X: new Float64Array(0), y: [], hidden: units }), point = Float64Array.of(x, y);
   for (let draw = 0; draw < draws; draw++) {
-    const w1 = draw * size, w2 = w1 + 2 * first, w3 = w2 + first * second;
-    for (let j = 0; j < first; j++) h[j] = Math.tanh(x * weights[w1 + j] + y * weights[w1 + first + j]);
-    let sum = 0;
-    for (let k = 0; k < second; k++) {
-      let a = 0;
-      for (let j = 0; j < first; j++) a += h[j] * weights[w2 + j * second + k];
-      sum += Math.tanh(a) * weights[w3 + k];
-    }
-    p[draw] = 1 / (1 + Math.exp(-sum));
+    network.predict(weights.subarray(draw * network.size, (draw + 1) * network.size), point, said);
+    p[draw] = said[0];
     both.set([1 - p[draw], p[draw]], 2 * draw);
   }
   const { mean, noise, ignorance } = splitDoubt(both, 2);

@@ -1,8 +1,11 @@
 // @ts-check
 // The strip below a live box: how far the chains are, what they were found to be, and the button that goes on.
 
+import { MOST_LONGER } from "./points.js";
 import { findStage, wantsStillness } from "./watch.js";
-import { STARTED, sayProgress, sayVerdict } from "./words.js";
+import { STARTED, STOPPED, sayProgress, sayVerdict } from "./words.js";
+
+export const SETTINGS = { chains: 4, tune: 400, draws: 500, targetAccept: 0.9 };
 
 const RUNS = {
   running: "Stop", stopped: "Start again", failed: "Start again", doubt: "Walk longer", agree: "Another seed",
@@ -71,4 +74,60 @@ export function makeReport(box) {
   }
 
   return { say, begin, follow, conclude, judge };
+}
+
+/** @typedef {{ points: any[], seed: number, longer: number }} Drawing what all boxes keep in the address */
+
+/**
+ * Let a box be used: its buttons, the one that goes on and the one that copies the link among them, and an address that
+ * brings another drawing.
+ * @template {Drawing} T
+ * @param {HTMLElement} box
+ * @param {object} owner
+ * @param {T} owner.drawing changed in place
+ * @param {ReturnType<typeof makeReport>} owner.report
+ * @param {{ stop: () => void }} owner.run
+ * @param {() => void} owner.begin starts a run of what is drawn
+ * @param {() => void} owner.refresh brings buttons into line with what is drawn
+ * @param {(drawing: T) => string} owner.writeHash
+ * @param {(hash: string) => T | null} owner.readHash
+ * @param {Record<string, (argument: string) => void>} owner.actions of the box's own buttons
+ */
+export function listen(box, { drawing, report, run, begin, refresh, writeHash, readHash, actions }) {
+  function goOn() {
+    if (box.dataset.state === "running") {
+      run.stop();
+      report.conclude("stopped", STOPPED);
+      return;
+    }
+    if (box.dataset.state === "agree") drawing.seed += 1;
+    if (box.dataset.state === "doubt") drawing.longer = Math.min(MOST_LONGER, drawing.longer + 1);
+    begin();
+  }
+
+  async function share() {
+    history.replaceState(null, "", `#${writeHash(drawing)}`);
+    const copied = await navigator.clipboard?.writeText(location.href).then(() => true, () => false);
+    const words = copied ? "Link copied." : "The address of this page now holds your drawing.";
+    /** @type {HTMLElement} */ (box.querySelector(".live-shared")).textContent = words;
+    report.say(words);
+  }
+
+  /** @type {Record<string, (argument: string) => void>} */
+  const all = { ...actions, run: goOn, share };
+  box.addEventListener("click", (event) => {
+    const button = /** @type {Element} */ (event.target).closest("[data-do]");
+    if (!button) return;
+    const [action, argument] = /** @type {string} */ (button.getAttribute("data-do")).split(" ");
+    all[action](argument);
+    refresh();
+  });
+  window.addEventListener("hashchange", () => {
+    const linked = readHash(location.hash);
+    if (!linked) return;
+    drawing.points.splice(0, Infinity, ...linked.points);
+    Object.assign(drawing, { ...linked, points: drawing.points });
+    box.scrollIntoView();
+    begin();
+  });
 }

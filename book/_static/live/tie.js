@@ -5,16 +5,16 @@ import { N_GROUPS, drawMine, drawOthers, measureDeviations, readHand } from "./g
 import { MARKS } from "./moons.js";
 import { CLASS_NAMES, startPad } from "./pad.js";
 import { findPlace, fit, makeGrid, paintBoundary, paintCursor, paintMap, paintPoints, traceBoundary } from "./paint.js";
-import { MOST_LONGER, readPoints, writePoints } from "./points.js";
-import { SPOKEN, STRIP, makeReport } from "./report.js";
+import { readPoints, writePoints } from "./points.js";
+import { SETTINGS, SPOKEN, STRIP, listen, makeReport } from "./report.js";
 import { sample } from "./sampler.js";
 import { makeRun, paintOnFrames, put } from "./watch.js";
-import { FAILED, STOPPED, sayPlace } from "./words.js";
+import { FAILED, sayPlace } from "./words.js";
 
 const SIDE = 30, GRID = makeGrid(SIDE), PLACES = SIDE * SIDE;
 const MINE = N_GROUPS - 1; // the reader's is the last
 const SILENCE = 400; // ms between two lines of numbers: nobody reads faster, and words are dearer than pictures
-const HIDDEN = [5, 5], SETTINGS = { chains: 4, tune: 400, draws: 500, targetAccept: 0.9 };
+const HIDDEN = [5, 5];
 /** How the six are tied, from one end of the slider to the other; a number is how much a weight of two correlates. */
 const TIES = /** @type {const} */ (["pooled", 0.9, 0.7, "learned", 0.4, 0.15, "none"]);
 const LEARNED = TIES.indexOf("learned");
@@ -235,11 +235,10 @@ export function build(figure, box) {
   /** Bring buttons and slider into line with what is drawn. */
   function refresh() {
     box.dataset.drawing = writeHash(drawing);
-    list("[data-do^=class]").forEach((button, k) => button.setAttribute("aria-pressed", String(k === chosen)));
-    const input = find("input"), words = nameTies(TIES[drawing.tie]);
-    input.value = drawing.tie;
-    input.setAttribute("aria-valuetext", words);
-    find(".tie-slider output").value = words;
+    list("[data-do^=class]").forEach((button, k) => put(button, { "aria-pressed": String(k === chosen) }));
+    const words = nameTies(TIES[drawing.tie]);
+    put(find("input"), { value: String(drawing.tie), "aria-valuetext": words });
+    put(find(".tie-slider output"), { value: words });
   }
 
   /** @type {Record<string, (argument: string) => void>} */
@@ -253,41 +252,11 @@ export function build(figure, box) {
       drawing.points.splice(0);
       restart();
     },
-    run: () => {
-      if (box.dataset.state === "running") {
-        run.stop();
-        report.conclude("stopped", STOPPED);
-        return;
-      }
-      if (box.dataset.state === "agree") drawing.seed += 1;
-      if (box.dataset.state === "doubt") drawing.longer = Math.min(MOST_LONGER, drawing.longer + 1);
-      begin();
-    },
-    share: async () => {
-      history.replaceState(null, "", `#${writeHash(drawing)}`);
-      const copied = await navigator.clipboard?.writeText(location.href).then(() => true, () => false);
-      find(".live-shared").textContent = copied ? "Link copied." : "The address of this page now holds your drawing.";
-      say(find(".live-shared").textContent);
-    },
   };
-  box.addEventListener("click", (event) => {
-    const button = /** @type {Element} */ (event.target).closest("[data-do]");
-    if (!button) return;
-    const [action, argument] = /** @type {string} */ (button.getAttribute("data-do")).split(" ");
-    actions[action](argument);
-    refresh();
-  });
+  listen(box, { drawing, report, run, begin, refresh, writeHash, readHash, actions });
   find("input").addEventListener("input", (/** @type {any} */ event) => {
     drawing.tie = Number(event.target.value);
     restart();
-  });
-  window.addEventListener("hashchange", () => {
-    const linked = readHash(location.hash);
-    if (!linked) return;
-    drawing.points.splice(0, Infinity, ...linked.points);
-    Object.assign(drawing, { ...linked, points: drawing.points });
-    figure.scrollIntoView();
-    begin();
   });
   new ResizeObserver(paint).observe(canvases[MINE]);
   begin();
