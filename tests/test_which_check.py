@@ -7,7 +7,7 @@ import arviz as az
 import numpy as np
 import pytest
 from scipy import stats
-from studies import power_scaling, which_check
+from studies import which_check
 from studies.which_check import N_GROUPS, N_ROWS, draw_outcomes, draw_rows, draw_truth
 
 RNG = np.random.default_rng(1001)  # not a seed of the record
@@ -121,13 +121,3 @@ def test_pit_values_notice_predictions_from_elsewhere(rows):
 def test_a_wide_prior_is_less_felt_than_a_narrow_one(draws):
     narrow, wide = (which_check.check_sensitivity(draws, scale) for scale in (0.5, 4.0))
     assert narrow > which_check.SENSITIVE > wide
-
-
-def test_a_prior_of_another_width_is_reached_by_weights():
-    rng = np.random.default_rng(1)
-    sds = {"sd1": abs(rng.normal(size=(4, 5000))), "sd2": abs(rng.normal(size=(4, 5000)))}
-    means, errors, khat = power_scaling.reweight(sds, 1.2, 1)
-    assert khat < 0.7
-    for name in sds:
-        assert abs(means[name] - 1.2 * np.sqrt(2 / np.pi)) < 4 * errors[name]
-        assert 0.003 < errors[name] < 0.02
