@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 from bnn import data, priors, score
 from scipy.stats import bernoulli
-from studies import _fits
+from studies import _fits, every_run
 
 
 @pytest.fixture
@@ -56,3 +56,33 @@ def test_one_raw_chain_is_the_first_of_the_chains(rng, monkeypatch):
 def test_a_seed_names_a_data_set_and_legacy_that_of_the_articles():
     np.testing.assert_array_equal(_fits.load_moons("legacy").X_test, data.legacy_rotated_moons().X_test)
     np.testing.assert_array_equal(_fits.load_moons("7").X_test, data.rotated_moons(seed=7).X_test)
+
+
+def test_intervals_around_the_truth_hold_it_and_those_beside_it_do_not():
+    moons = data.rotated_moons(seed=7, n_groups=3, n_train=8, n_test=6)
+    shift = np.array([0.0, 0.0465, -0.0465])[:, None]  # the interval is the middle 0.09 of 0.1; 95 % of it hold 0.0465
+
+    def predict_at(X):
+        truth = _fits.find_truth(moons, X)
+        return np.stack([truth + shift + d for d in np.linspace(-0.05, 0.05, 21)])[None]
+
+    found = _fits.measure_coverage(predict_at, moons)
+    for name in ("train", "test", "ring1", "ring4"):
+        assert found[f"cover_{name}"] == pytest.approx(100 / 3), name
+    assert found["cover_test_se"] == pytest.approx(100 / 3)  # of 100, 0 and 0
+    truth = _fits.find_truth(moons, _fits.GRID)
+    too_sure = 100 * np.mean([(truth[1] > 0.5).mean(), (truth[2] <= 0.5).mean(), 0])
+    assert found["too_sure"] == pytest.approx(too_sure, abs=1e-6)
+
+
+def test_the_truth_of_a_group_is_that_of_its_own_angle():
+    moons = data.rotated_moons(seed=7, n_groups=3, n_train=8, n_test=6)
+    wanted = data.bayes_probability(moons.X_test[2], moons, 0.3, 2, n_arc=50)
+    np.testing.assert_array_equal(_fits.find_truth(moons, moons.X_test)[2], wanted)
+
+
+def test_a_chain_in_a_place_of_its_own_is_found_and_only_that(rng):
+    sds = {f"sd{k}": (("chain", "draw"), np.exp(rng.normal(size=(4, 500)))) for k in (1, 2, 3)}
+    assert every_run.find_foreign(xr.Dataset(sds)) == []
+    sds["sd2"][1][2] *= np.exp(5)
+    assert every_run.find_foreign(xr.Dataset(sds)) == [2]

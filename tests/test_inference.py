@@ -10,7 +10,7 @@ import numpy as np
 import nutpie
 import pymc as pm
 import pytest
-from bnn import data, inference, models
+from bnn import data, diagnose, inference, models
 from bnn.fuse import fuse
 from scipy.stats import kstest, norm
 
@@ -280,6 +280,76 @@ def test_a_fit_that_is_interrupted_in_its_first_step_leaves_nothing(conjugate, m
 def test_a_wrong_argument_of_a_fit_is_named(conjugate, changes, message):
     with pytest.raises(ValueError, match=message):
         inference.fit_advi(conjugate, **({"n_steps": 10, "seed": 0} | changes))
+
+
+# --- NUTS until the verdict holds
+
+
+def ask_mean(posterior):
+    return {"mu": posterior["mu"].values}
+
+
+SHORT = {"tune": 100, **inference.ONE_CORE}
+
+
+def test_a_run_that_passes_is_pymcs_and_the_only_one(conjugate):
+    tree = inference.sample_until(ask_mean, 500, model=conjugate, random_seed=3, **SHORT)
+    wanted = pm.sample(500, model=conjugate, random_seed=3, **SHORT)
+    np.testing.assert_array_equal(tree["posterior"]["mu"], wanted["posterior"]["mu"])
+    assert tree.attrs["verdicts"] == [True]
+
+
+def test_a_run_that_fails_gets_more_chains_until_it_passes(conjugate):
+    tree = inference.sample_until(ask_mean, 130, model=conjugate, random_seed=1, **SHORT)
+    verdicts = tree.attrs["verdicts"]
+    assert verdicts == [False] * (len(verdicts) - 1) + [True]
+    assert len(verdicts) > 1
+    assert tree["posterior"].sizes["chain"] == tree["sample_stats"].sizes["chain"] == 4 * len(verdicts)
+    assert tree["posterior"]["chain"].values.tolist() == list(range(4 * len(verdicts)))
+    assert set(tree.children) == set(pm.sample(130, model=conjugate, random_seed=1, **SHORT).children)
+    assert tree["observed_data"]["x"].dims == ("x_dim_0",)
+    first = pm.sample(130, model=conjugate, random_seed=1, **SHORT)
+    np.testing.assert_array_equal(tree["posterior"]["mu"][:4], first["posterior"]["mu"])
+    chains = tree["posterior"]["mu"].values
+    assert len(np.unique(chains[:, 0])) == len(chains)  # no seed is used twice
+    assert diagnose.verdict(ask_mean(tree["posterior"].to_dataset()), tree).converged
+
+
+def test_a_run_that_never_passes_is_kept_with_a_warning(conjugate):
+    with pytest.warns(UserWarning, match="still fails after 2 runs. Do not use these draws: "):
+        tree = inference.sample_until(ask_mean, 20, model=conjugate, random_seed=1, most=2, **SHORT)
+    assert tree["posterior"].sizes["chain"] == 8
+    assert tree.attrs["verdicts"] == [False, False]
+
+
+def test_one_seed_gives_the_same_runs_twice(conjugate):
+    one, two = (
+        inference.sample_until(ask_mean, 130, model=conjugate, random_seed=1, **SHORT)["posterior"] for _ in range(2)
+    )
+    np.testing.assert_array_equal(one["mu"], two["mu"])
+
+
+def test_what_was_sampled_before_an_interrupt_is_kept(conjugate):
+    calls = []
+
+    def sample(*args, **options):
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return pm.sample(*args, **options)
+
+    with pytest.warns(UserWarning, match="Interrupted: the 4 chains before are kept"):
+        tree = inference.sample_until(ask_mean, 20, model=conjugate, random_seed=1, sample=sample, **SHORT)
+    assert tree["posterior"].sizes["chain"] == 4
+    calls[:] = [1]
+    with pytest.raises(KeyboardInterrupt):
+        inference.sample_until(ask_mean, 20, model=conjugate, random_seed=1, sample=sample, **SHORT)
+
+
+@pytest.mark.parametrize(("options", "message"), [({"most": 0}, "most=0; wanted"), ({"random_seed": None}, "seed")])
+def test_until_refuses_what_it_cannot_do(conjugate, options, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        inference.sample_until(ask_mean, 20, model=conjugate, **{"random_seed": 1} | options)
 
 
 # --- NUTS with a model that is compiled once

@@ -490,6 +490,8 @@ def test_the_verdict_is_the_books(name):
     wanted = diagnose.verdict(quantities, xr.DataTree.from_dict({"sample_stats": xr.Dataset(sampler)}))
     assert found["converged"] == wanted.converged
     assert found["reasons"] == REASONS[name]
+    if wanted.n_quantities:
+        assert found["rhatLimit"] == pytest.approx(diagnose.limit_rhat(wanted.n_quantities), rel=1e-12)
     for key in ("rhat", "ess", "move", "bfmi", "divergences"):
         assert float(found[key]) == pytest.approx(getattr(wanted, key), rel=1e-6, nan_ok=True), key
     assert float(found["essTail"]) == pytest.approx(wanted.ess_tail, rel=1e-6, nan_ok=True)

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pymc as pm
+import xarray as xr
 from pymc.variational import KLqp
 
+from bnn import diagnose
 from bnn.data import check_data, check_seed
 
 BACKENDS = ("numba", "c", "jax")
@@ -140,6 +142,76 @@ def _scale_start(start, shape):
     if start == "fan-in":
         return shape[0] ** -0.5 if len(shape) > 1 else 0.0
     return 1.0 if start == "random" else 0.0
+
+
+# --- NUTS until the verdict holds
+
+MOST_RUNS = 4
+
+
+def sample_until(identify, *args, random_seed, most=MOST_RUNS, sample=pm.sample, **options):
+    """Sample, ask the book's verdict, and while it says no, sample more chains and keep them all.
+
+    The first run is `sample` with `random_seed`, draw for draw. Each later one has a seed derived from it and a warm-up
+    of its own, and its chains are put beside those that there are. More chains, rather than longer ones, also ask
+    whether there is a place that the first ones did not find.
+
+    Parameters
+    ----------
+    identify : function of the posterior so far, a Dataset (chain, draw, …), to what is identified: a dict as
+        `diagnose.verdict` takes it
+    args, options : what `sample` takes
+    random_seed : int
+    most : int, runs of `sample` in all
+    sample : function returning a DataTree, such as `pm.sample` or `cached(pm.sample)`
+
+    Returns
+    -------
+    DataTree
+        All chains, and as attribute ``verdicts`` whether the verdict held after each run. There is a warning where it
+        never did, and after Ctrl-C, when those runs are kept that were finished.
+
+    Raises
+    ------
+    ValueError
+        For `most` below 1; as `diagnose.verdict` for what `identify` returns.
+
+    Source: the limits are those of Vehtari et al. (2021); what stopping does to errors: chapter ``convergence``.
+    """
+    check_seed(random_seed)
+    if most < 1:
+        raise ValueError(f"most={most}; wanted: at least 1 run")
+    later = np.random.SeedSequence(random_seed).generate_state(most)[1:]
+    tree, verdicts = None, []
+    for seed in (random_seed, *later.tolist()):
+        try:
+            run = sample(*args, random_seed=seed, **options)
+        except KeyboardInterrupt:
+            if tree is None:
+                raise
+            warnings.warn(f"Interrupted: the {tree['posterior'].sizes['chain']} chains before are kept.", stacklevel=2)
+            break
+        tree = run if tree is None else _join_chains(tree, run)
+        found = diagnose.verdict(identify(tree["posterior"].to_dataset()), tree)
+        verdicts.append(found.converged)
+        if found.converged:
+            break
+    else:
+        warnings.warn(f"The verdict still fails after {most} runs. {found}", stacklevel=2)
+    tree.attrs["verdicts"] = verdicts
+    return tree
+
+
+def _join_chains(tree, run):
+    """The chains of two runs of one model side by side, numbered on; what is no draw is the first run's."""
+    n = tree["posterior"].sizes["chain"]
+    joined = {}
+    for name, group in tree.children.items():
+        joined[name] = group.to_dataset()
+        if "chain" in group.dims:
+            other = run[name].to_dataset().assign_coords(chain=np.arange(n, n + run[name].sizes["chain"]))
+            joined[name] = xr.concat([joined[name], other], dim="chain", combine_attrs="override")
+    return xr.DataTree.from_dict(joined)
 
 
 # --- NUTS with a model that is compiled once

@@ -83,6 +83,41 @@ def score_probabilities(p_train, p_test, moons):
     return found
 
 
+RINGS = (0, 1.2, 2, 3, np.inf)  # distances from the centre; nearly all points are below 2.5
+
+
+def find_truth(moons, X, noise=0.3):
+    """The true P(y = 1) of each group at its points X, (group, obs, 2), or at points for all: (group, obs)."""
+    each = [X if X.ndim == 2 else X[g] for g in range(len(moons.X_train))]
+    return np.stack([data.bayes_probability(points, moons, noise, g, n_arc=50) for g, points in enumerate(each)])
+
+
+def measure_coverage(predict_at, moons, noise=0.3):
+    """How often the central 90 % interval of P(y = 1) holds the truth (%), and its standard error over groups.
+
+    `predict_at` makes of points (group, obs, 2), or (obs, 2) for all groups, probabilities (chain, draw, group, obs).
+    Asked at the training and test points, and on a grid between distances `RINGS` from the centre (ring 1 to 4);
+    `too_sure` is how often the interval misses the truth because that is nearer to one half, on the whole grid.
+    """
+    found = {}
+
+    def ask(X, parts):
+        low, high = np.quantile(predict_at(X), (0.05, 0.95), axis=(0, 1))
+        truth = find_truth(moons, X, noise)
+        holds = 100.0 * ((low <= truth) & (truth <= high))
+        for part, where in parts.items():
+            each = holds[:, where].mean(axis=1)
+            found[f"cover_{part}"] = float(each.mean())
+            found[f"cover_{part}_se"] = float(each.std(ddof=1) / np.sqrt(len(each)))
+        return np.where(truth > 0.5, low > truth, high < truth)
+
+    ask(moons.X_train, {"train": slice(None)})
+    ask(moons.X_test, {"test": slice(None)})
+    ring = np.digitize(np.hypot(*GRID.T), RINGS)
+    sure = ask(GRID, {f"ring{k}": ring == k for k in range(1, len(RINGS))})
+    return found | {"too_sure": float(100 * sure.mean())}
+
+
 def leave_one_out(loglik):
     """PSIS-LOO from log likelihoods (chain, draw, group, obs): elpd (nats), its error, p_loo, and the bad Pareto k.
 
