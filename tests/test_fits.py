@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 from bnn import data, priors, score
 from scipy.stats import bernoulli
-from studies import _fits, every_run
+from studies import _fits, every_run, stopping
 
 
 @pytest.fixture
@@ -86,3 +86,24 @@ def test_a_chain_in_a_place_of_its_own_is_found_and_only_that(rng):
     assert every_run.find_foreign(xr.Dataset(sds)) == []
     sds["sd2"][1][2] *= np.exp(5)
     assert every_run.find_foreign(xr.Dataset(sds)) == [2]
+
+
+def test_each_look_sees_all_runs_so_far_and_compares_with_the_long_run(rng, monkeypatch):
+    """Independent draws of a normal, in place of a network: z has an sd of 1 then, and the ESS grows with the runs."""
+
+    def sample(compiled, *, seed, draws, **options):
+        x = np.random.default_rng(seed).normal(size=(4, draws, 30))
+        posterior = xr.Dataset({"x": (("chain", "draw", "k"), x)}, coords={"chain": range(4)})
+        stats = {"diverging": np.zeros((4, draws), bool), "energy": x[..., 0], "n_steps": np.ones((4, draws), int)}
+        stats = xr.Dataset({name: (("chain", "draw"), v) for name, v in stats.items()}, coords={"chain": range(4)})
+        return xr.DataTree.from_dict({"posterior": posterior, "sample_stats": stats})
+
+    monkeypatch.setattr(stopping.inference, "sample_nuts", sample)
+    monkeypatch.setattr(stopping, "compile_network", lambda: (None, None))
+    monkeypatch.setattr(stopping, "find_means", lambda: (np.zeros(30), np.zeros(30)))
+    monkeypatch.setattr(stopping, "list_quantities", lambda posterior: {"x": posterior["x"].values})
+    rows = [stopping.compute(seed) for seed in range(1, 21)]
+    assert np.mean([row["rms_z"] for row in rows]) == pytest.approx(1, abs=0.08)
+    assert np.mean([row["covered"] for row in rows]) == pytest.approx(0.95, abs=0.03)
+    ess = np.mean([row["ess"] for row in rows], axis=0)
+    np.testing.assert_allclose(ess / ess[0], [1, 2, 3, 4], rtol=0.2)

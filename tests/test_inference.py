@@ -322,6 +322,12 @@ def test_a_run_that_never_passes_is_kept_with_a_warning(conjugate):
     assert tree.attrs["verdicts"] == [False, False]
 
 
+def test_chains_of_unequal_lengths_are_not_joined(conjugate):
+    runs = [pm.sample(n, model=conjugate, random_seed=1, **SHORT) for n in (20, 30)]
+    with pytest.raises(ValueError, match="20 and 30 draws; wanted: as many in both"):
+        inference.join_chains(*runs)
+
+
 def test_one_seed_gives_the_same_runs_twice(conjugate):
     one, two = (
         inference.sample_until(ask_mean, 130, model=conjugate, random_seed=1, **SHORT)["posterior"] for _ in range(2)

@@ -191,7 +191,7 @@ def sample_until(identify, *args, random_seed, most=MOST_RUNS, sample=pm.sample,
                 raise
             warnings.warn(f"Interrupted: the {tree['posterior'].sizes['chain']} chains before are kept.", stacklevel=2)
             break
-        tree = run if tree is None else _join_chains(tree, run)
+        tree = run if tree is None else join_chains(tree, run)
         found = diagnose.verdict(identify(tree["posterior"].to_dataset()), tree)
         verdicts.append(found.converged)
         if found.converged:
@@ -202,8 +202,26 @@ def sample_until(identify, *args, random_seed, most=MOST_RUNS, sample=pm.sample,
     return tree
 
 
-def _join_chains(tree, run):
-    """The chains of two runs of one model side by side, numbered on; what is no draw is the first run's."""
+def join_chains(tree, run):
+    """The chains of two runs of one model side by side.
+
+    Parameters
+    ----------
+    tree, run : DataTree from `pm.sample` or `sample_nuts`, with as many draws each and seeds of their own
+
+    Returns
+    -------
+    DataTree
+        The chains of `run` are numbered on; what has no chains, such as the data, is that of `tree`.
+
+    Raises
+    ------
+    ValueError
+        When the chains of one have another length than those of the other.
+    """
+    sizes = [part["posterior"].sizes["draw"] for part in (tree, run)]
+    if sizes[0] != sizes[1]:
+        raise ValueError(f"the chains have {sizes[0]:,} and {sizes[1]:,} draws; wanted: as many in both runs")
     n = tree["posterior"].sizes["chain"]
     joined = {}
     for name, group in tree.children.items():
