@@ -63,7 +63,7 @@ def join(quantities):
 
 
 def compute(seed):
-    """After each number of runs: verdict, least ESS, share of |z| below 1.96 and root mean square z of all quantities."""
+    """After each number of runs: verdict, least ESS, share of |z| below 1.96, and root mean square z of all means."""
     compiled, _ = compile_network()
     truth, error = find_means()
     found = {name: [] for name in ("converged", "ess", "rhat", "covered", "rms_z", "mcse")}
