@@ -131,7 +131,7 @@ MADE_FROM = {
     "flat_advi": ("advi_checked",),
     "minibatch_advi": ("minibatch_checked",),
     "unpooled": ("controls",),
-    "hierarchical_nuts": ("convergence",),
+    "hierarchical_nuts": ("convergence", "verdict"),
     "group_sd": ("layers_checked",),
     "weight_correlations": ("names_checked",),
     "informed_priors": ("priors_checked",),
