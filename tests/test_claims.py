@@ -5,7 +5,8 @@ import json
 import numpy as np
 import outputs
 import pytest
-from bnn.claims import MIME, Claims
+from bnn.claims import MIME, Claims, find_p, is_above, judge_together
+from scipy import stats
 
 
 def add(claims, **changes):
@@ -49,6 +50,7 @@ def test_claims_can_be_compared(claims):
         ({}, r"claim 'learns' is there already; wanted: another name"),
         ({"name": "b", "holds": 1}, r"holds=1 for claim 'b'; wanted: True or False"),
         ({"name": "b", "holds": "yes"}, r"holds='yes' for claim 'b'; wanted: True or False"),
+        ({"name": "b", "value": "12 of 20", "against": 10}, r"value='12 of 20' .*; wanted: a number with its error"),
         ({"name": "b", "value": 0.5}, r"value=0.5 for claim 'b'; wanted: text, as `bnn.report` prints numbers"),
     ],
 )
@@ -56,3 +58,62 @@ def test_a_claim_that_is_no_claim_is_refused(claims, changes, message):
     with pytest.raises(ValueError, match=message):
         add(claims, **changes)
     assert len(claims.claims) == 2
+
+
+# --- a mean of few values, and many claims at once
+
+
+@pytest.mark.parametrize("n", [3, 5, 8])
+def test_a_mean_is_above_zero_where_a_t_test_says_so(n):
+    values = np.random.default_rng(n).normal(size=(400, n)) + 0.8
+    said = [is_above(row) for row in values]
+    assert said == [bool(p < 0.025) for p in stats.ttest_1samp(values, 0, axis=1, alternative="greater").pvalue]
+    assert 0 < sum(said) < 400
+    assert [is_above(row, 5) for row in values + 5] == said
+
+
+def test_pure_noise_passes_as_a_mean_of_three_in_one_case_of_forty():
+    values = np.random.default_rng(1).normal(size=(20_000, 3))
+    assert np.mean([is_above(row) for row in values[:4000]]) == pytest.approx(0.025, abs=0.01)  # two errors: 0.09
+
+
+@pytest.mark.parametrize("values", [[1.0], [1.0, np.nan], [[1.0, 2.0]]])
+def test_what_has_no_spread_is_refused(values):
+    with pytest.raises(ValueError, match="wanted: at least two finite numbers in a row"):
+        is_above(values)
+
+
+def tell(value, against=0, holds=True, chapter="a", **more):
+    return {"chapter": chapter, "value": value, "holds": holds, "against": against} | more
+
+
+def test_the_p_of_a_claim_is_that_of_its_printed_value():
+    assert find_p(tell("1.96 ± 1.00 nats")) == pytest.approx(0.025, abs=1e-4)
+    assert find_p(tell("2.78 ± 1.00 (n=5) %")) == pytest.approx(0.025, abs=1e-4)
+    assert find_p(tell("48.0 ± 1.0 %", against=50)) == pytest.approx(stats.norm.sf(2))
+    assert find_p(tell("9.0 ± 1.0 and 2.0 ± 1.0")) == pytest.approx(stats.norm.sf(2))  # both must
+    assert find_p(tell("2.0 ± 1.0", holds=False)) == 1
+    assert find_p({"chapter": "a", "value": "2.0 ± 1.0", "holds": True}) is None
+
+
+def test_many_claims_are_judged_by_holms_rule():
+    """At 0.025 in all: of three, 0.0062 is below 0.025 / 3, 0.0107 below 0.025 / 2, and 0.0228 below 0.025."""
+    three = [tell(f"{z} ± 1.0") for z in (2.0, 2.5, 2.3)]
+    assert judge_together(three) == [True, True, True]
+    assert judge_together([*three, tell("0.1 ± 1.0", holds=False)]) == [False, True, False, False]
+    assert judge_together([*three, {"chapter": "a", "value": "9 of 9", "holds": True}]) == [True, True, True, None]
+
+
+def test_a_family_may_span_pages_and_a_page_is_one_otherwise():
+    weak, lost = tell("2.0 ± 1.0"), {"value": "0.1 ± 1.0", "holds": False}
+    assert judge_together([weak, tell(chapter="b", **lost)]) == [True, False]
+    assert judge_together([weak, tell(chapter="b", family="a", **lost)]) == [False, False]
+
+
+def test_a_claim_says_what_it_is_tested_against_and_with_whom():
+    claims = Claims("b", family="a")
+    add(claims, against=0)
+    add(claims, name="counted", value="3")
+    stored = claims._repr_mimebundle_()[MIME]
+    assert (stored[0]["against"], stored[0]["family"]) == (0.0, "a")
+    assert not {"against", "family"} & stored[1].keys()

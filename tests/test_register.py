@@ -122,6 +122,6 @@ def test_on_a_phone_each_claim_is_a_card(address, chromium):
         assert all(below["y"] >= above["y"] + above["height"] - 1 for above, below in pairwise(cells))
         assert all(cell["x"] + cell["width"] <= 390 for cell in cells)
         labels = row.locator("td").evaluate_all("cells => cells.map(e => getComputedStyle(e, '::before').content)")
-        assert labels == ['"Value"', '"Criterion"', '"Verdict"']
+        assert labels == ['"Value"', '"Criterion"', '"Verdict"', '"Together"']
         page.get_by_role("combobox", name="Verdict").select_option("no")
         assert page.locator(SHOWN).count() == count(holds=False)

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import nbformat
 import yaml
-from bnn.claims import MIME
+from bnn.claims import MIME, judge_together
 from docutils import nodes
 from docutils.parsers.rst import directives
 from PIL import Image
@@ -19,6 +19,7 @@ from sphinx.util.docutils import SphinxDirective
 ROOT = Path(__file__).resolve().parents[2]
 BOOK = ROOT / "book"
 CLAIMS_HEADING = "What this chapter claims"
+TOGETHER = {True: "stands", False: "falls", None: ""}  # of a claim that holds, when its family is judged by Holm's rule
 
 
 def list_chapters():
@@ -88,20 +89,27 @@ class ClaimsRegister(RawTable):
     def run(self):
         path = BOOK / "claims.json"
         claims = json.loads(path.read_text())
-        shown = []
+        stands = judge_together(claims)
+        together = {(c["chapter"], c["id"]): TOGETHER[s] for c, s in zip(claims, stands, strict=True)}
+        shown, columns = [], ["Claim", "Value", "Criterion", "Verdict", "Together"]
         for _, names in list_chapters():
             for name in names:
                 mine = [claim for claim in claims if claim["chapter"] == name]
                 rows = [
                     [f'<a href="{name}.html#{name_claim(claim["id"])}">{html.escape(claim["claim"])}</a>',
                      html.escape(claim["value"]), html.escape(claim["criterion"]),
-                     "holds" if claim["holds"] else "<strong>does not hold</strong>"]
+                     "holds" if claim["holds"] else "<strong>does not hold</strong>",
+                     together[name, claim["id"]] if claim["holds"] else ""]
                     for claim in mine
                 ]  # fmt: skip
                 if rows:
-                    shown.append(self.show(read_title(name), ["Claim", "Value", "Criterion", "Verdict"], rows, path))
+                    shown.append(self.show(read_title(name), columns, rows, path))
         held = sum(claim["holds"] for claim in claims)
-        text = f"{len(claims)} claims, {held} hold, {len(claims) - held} do not."
+        tested = [stand for claim, stand in zip(claims, stands, strict=True) if claim["holds"] and stand is not None]
+        text = (
+            f"{len(claims)} claims, {held} hold, {len(claims) - held} do not. {len(tested)} that hold are tests "
+            f"of a number against its error; {sum(tested)} of them stand when those of a page are judged together."
+        )
         return [nodes.paragraph("", text), *shown]
 
 

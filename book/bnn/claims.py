@@ -1,10 +1,76 @@
-"""What a chapter claims, shown as its last table and stored as data in the output."""
+"""What a chapter claims, shown as its last table and stored as data in the output; and what stands of many at once."""
+
+import re
 
 import numpy as np
+from scipy import stats
 
 from bnn.report import Table
 
 MIME = "application/vnd.bnn.claims+json"
+LEVEL = 0.025  # of a one-sided test: a 95 % interval lies on one side
+ESTIMATE = re.compile(r"(-?\d+\.?\d*) ± (\d+\.?\d*)(?: \(n=(\d+)\))?")  # as `report.monte_carlo` and `spread` write
+
+
+def is_above(values, limit=0.0):
+    """Whether the mean of independent values is above a limit: a one-sided t test with p below 0.025.
+
+    With few values "two standard errors" is no test at this level: five need 2.8, four 3.2 and three 4.3.
+
+    Parameters
+    ----------
+    values : array (n,), n at least 2, such as differences of scores over data sets
+    limit : float, in their unit
+    """
+    values = np.asarray(values, dtype=float)
+    if values.ndim != 1 or len(values) < 2 or not np.isfinite(values).all():
+        raise ValueError(f"values has shape {values.shape}; wanted: at least two finite numbers in a row")
+    error = values.std(ddof=1) / np.sqrt(len(values))
+    return bool(values.mean() - stats.t.ppf(1 - LEVEL, len(values) - 1) * error > limit)
+
+
+def find_p(claim):
+    """One-sided p of a claim that was added with `against`, from its printed value; None where there is no such test.
+
+    Student's t where the value says over how many (``n=``) its error was taken, a normal otherwise. Of several numbers
+    that must all be on one side the largest p counts. A claim that does not hold has 1.
+
+    Parameters
+    ----------
+    claim : dict, as `Claims` stores it
+    """
+    if "against" not in claim:
+        return None
+    if not claim["holds"]:
+        return 1.0
+    tests = np.array([(value, error, n or np.inf) for value, error, n in ESTIMATE.findall(claim["value"])], dtype=float)
+    value, error, n = tests.T
+    return float(stats.t.sf(abs(value - claim["against"]) / error, n - 1).max())
+
+
+def judge_together(claims):
+    """Which claims still stand when all of their family are judged together, by Holm's rule at `LEVEL`.
+
+    Source: Holm (1979), A simple sequentially rejective multiple test procedure, Scandinavian Journal of Statistics 6.
+
+    Parameters
+    ----------
+    claims : list of dict, as in ``claims.json``; a claim without "family" belongs to that of its "chapter"
+
+    Returns
+    -------
+    list of True, False or, where there is no such test, None
+    """
+    p, families, stands = [find_p(claim) for claim in claims], {}, [None] * len(claims)
+    for k, claim in enumerate(claims):
+        if p[k] is not None:
+            families.setdefault(claim.get("family", claim["chapter"]), []).append(k)
+    for members in families.values():
+        still = True
+        for rank, k in enumerate(sorted(members, key=p.__getitem__)):
+            still = still and p[k] < LEVEL / (len(members) - rank)
+            stands[k] = still
+    return stands
 
 
 class Claims:
@@ -14,11 +80,12 @@ class Claims:
     and whether it holds. "Does not hold" is a result like any other.
     """
 
-    def __init__(self, chapter):
-        self.chapter = chapter
+    def __init__(self, chapter, family=None):
+        """`family` is the page with whose claims these are judged together, where it is not this chapter."""
+        self.chapter, self.family = chapter, family
         self.claims = []
 
-    def add(self, name, claim, *, value, criterion, holds):
+    def add(self, name, claim, *, value, criterion, holds, against=None):
         """Add one claim.
 
         Parameters
@@ -28,6 +95,8 @@ class Claims:
         value : str, with its error where it has one
         criterion : str, what would make the claim hold
         holds : bool
+        against : float, for a claim that the value is on one side of this number, by its error: it is judged together
+            with the others of its family (`judge_together`)
         """
         if name in [c["id"] for c in self.claims]:
             raise ValueError(f"claim {name!r} is there already; wanted: another name")
@@ -35,7 +104,12 @@ class Claims:
             raise ValueError(f"value={value!r} for claim {name!r}; wanted: text, as `bnn.report` prints numbers")
         if not isinstance(holds, bool | np.bool_):
             raise ValueError(f"holds={holds!r} for claim {name!r}; wanted: True or False")
-        self.claims.append({"id": name, "claim": claim, "value": value, "criterion": criterion, "holds": bool(holds)})
+        if against is not None and not ESTIMATE.search(value):
+            raise ValueError(f"value={value!r} for claim {name!r}; wanted: a number with its error, to test it against")
+        stored = {"id": name, "claim": claim, "value": value, "criterion": criterion, "holds": bool(holds)}
+        if against is not None:
+            stored |= {"against": float(against)} | ({"family": self.family} if self.family else {})
+        self.claims.append(stored)
 
     def _repr_mimebundle_(self, include=None, exclude=None):
         verdict = {True: "holds", False: "does not hold"}
