@@ -5,7 +5,7 @@ import json
 import numpy as np
 import outputs
 import pytest
-from bnn.claims import MIME, Claims, find_p, is_above, judge_together
+from bnn.claims import MIME, Claims, find_error, find_p, is_above, judge_together
 from scipy import stats
 
 
@@ -75,6 +75,18 @@ def test_a_mean_is_above_zero_where_a_t_test_says_so(n):
 def test_pure_noise_passes_as_a_mean_of_three_in_one_case_of_forty():
     values = np.random.default_rng(1).normal(size=(20_000, 3))
     assert np.mean([is_above(row) for row in values[:4000]]) == pytest.approx(0.025, abs=0.01)  # two errors: 0.09
+
+
+def test_splits_of_one_table_have_a_larger_error():
+    """Scores of splits that test a third of what they train on correlate by a quarter: the mean of five shows it."""
+    rng = np.random.default_rng(2)
+    common = np.sqrt(0.25) * rng.normal(size=(20_000, 1))
+    values = common + np.sqrt(0.75) * rng.normal(size=(20_000, 5))
+    found = np.sqrt(np.mean([find_error(row, 1 / 3) ** 2 for row in values[:4000]]))
+    assert found == pytest.approx(values.mean(axis=1).std(), rel=0.03)
+    assert find_error([1.0, 2.0, 3.0]) == pytest.approx(np.sqrt(1 / 3))
+    assert is_above([1.0, 1.5, 2.0])
+    assert not is_above([1.0, 1.5, 2.0], overlap=1 / 3)
 
 
 @pytest.mark.parametrize("values", [[1.0], [1.0, np.nan], [[1.0, 2.0]]])

@@ -12,21 +12,35 @@ LEVEL = 0.025  # of a one-sided test: a 95 % interval lies on one side
 ESTIMATE = re.compile(r"(-?\d+\.?\d*) ± (\d+\.?\d*)(?: \(n=(\d+)\))?")  # as `report.monte_carlo` and `spread` write
 
 
-def is_above(values, limit=0.0):
-    """Whether the mean of independent values is above a limit: a one-sided t test with p below 0.025.
+def find_error(values, overlap=0.0):
+    """Standard error of the mean of a few values.
+
+    Source: Nadeau and Bengio (2003), Inference for the generalization error, Machine Learning 52.
+
+    Parameters
+    ----------
+    values : array (n,), n at least 2, such as differences of scores over data sets
+    overlap : float, 0 for independent values; where they come from random splits of one table, the rows that a split
+        tests over those that it trains on, for then splits share rows and the error is larger
+    """
+    values = np.asarray(values, dtype=float)
+    if values.ndim != 1 or len(values) < 2 or not np.isfinite(values).all():
+        raise ValueError(f"values={values} of shape {values.shape}; wanted: at least two finite numbers in a row")
+    return float(values.std(ddof=1) * np.sqrt(1 / len(values) + overlap))
+
+
+def is_above(values, limit=0.0, overlap=0.0):
+    """Whether the mean of a few values is above a limit: a one-sided t test with p below 0.025.
 
     With few values "two standard errors" is no test at this level: five need 2.8, four 3.2 and three 4.3.
 
     Parameters
     ----------
-    values : array (n,), n at least 2, such as differences of scores over data sets
-    limit : float, in their unit
+    values, overlap : as in `find_error`
+    limit : float, in the unit of the values
     """
-    values = np.asarray(values, dtype=float)
-    if values.ndim != 1 or len(values) < 2 or not np.isfinite(values).all():
-        raise ValueError(f"values has shape {values.shape}; wanted: at least two finite numbers in a row")
-    error = values.std(ddof=1) / np.sqrt(len(values))
-    return bool(values.mean() - stats.t.ppf(1 - LEVEL, len(values) - 1) * error > limit)
+    error = find_error(values, overlap)
+    return bool(np.mean(values) - stats.t.ppf(1 - LEVEL, len(values) - 1) * error > limit)
 
 
 def find_p(claim):
