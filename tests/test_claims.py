@@ -123,8 +123,8 @@ def test_a_family_may_span_pages_and_a_page_is_one_otherwise():
 
 
 def test_a_claim_says_what_it_is_tested_against_and_with_whom():
-    claims = Claims("b", family="a")
-    add(claims, against=0)
+    claims = Claims("b")
+    add(claims, against=0, family="a")
     add(claims, name="counted", value="3")
     stored = claims._repr_mimebundle_()[MIME]
     assert (stored[0]["against"], stored[0]["family"]) == (0.0, "a")

@@ -94,12 +94,11 @@ class Claims:
     and whether it holds. "Does not hold" is a result like any other.
     """
 
-    def __init__(self, chapter, family=None):
-        """`family` is the page with whose claims these are judged together, where it is not this chapter."""
-        self.chapter, self.family = chapter, family
+    def __init__(self, chapter):
+        self.chapter = chapter
         self.claims = []
 
-    def add(self, name, claim, *, value, criterion, holds, against=None):
+    def add(self, name, claim, *, value, criterion, holds, against=None, family=None):
         """Add one claim.
 
         Parameters
@@ -111,6 +110,7 @@ class Claims:
         holds : bool
         against : float, for a claim that the value is on one side of this number, by its error: it is judged together
             with the others of its family (`judge_together`)
+        family : str, the name of that family; by default it is the chapter
         """
         if name in [c["id"] for c in self.claims]:
             raise ValueError(f"claim {name!r} is there already; wanted: another name")
@@ -122,7 +122,7 @@ class Claims:
             raise ValueError(f"value={value!r} for claim {name!r}; wanted: a number with its error, to test it against")
         stored = {"id": name, "claim": claim, "value": value, "criterion": criterion, "holds": bool(holds)}
         if against is not None:
-            stored |= {"against": float(against)} | ({"family": self.family} if self.family else {})
+            stored |= {"against": float(against)} | ({"family": family} if family else {})
         self.claims.append(stored)
 
     def _repr_mimebundle_(self, include=None, exclude=None):
