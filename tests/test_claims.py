@@ -30,6 +30,11 @@ def test_claims_are_stored_as_data(claims):
     ]
 
 
+def test_a_claim_holds_where_it_was_found_to_and_not_for_want_of_a_criterion(claims):
+    add(claims, name="asks nothing", criterion="", holds=False)
+    assert [claim["holds"] for claim in claims.claims] == [True, False, False]
+
+
 def test_claims_are_shown_as_a_table_with_their_verdicts(claims):
     bundle = claims._repr_mimebundle_()
     assert bundle["text/plain"].splitlines()[2].endswith("holds")
@@ -113,6 +118,8 @@ def test_many_claims_are_judged_by_holms_rule():
     three = [tell(f"{z} ± 1.0") for z in (2.0, 2.5, 2.3)]
     assert judge_together(three) == [True, True, True]
     assert judge_together([*three, tell("0.1 ± 1.0", holds=False)]) == [False, True, False, False]
+    below = [tell("3.5 ± 1.0"), tell("2.0 ± 1.0"), tell("1.98 ± 1.00")]  # the last is below 0.025, its turn never comes
+    assert judge_together(below) == [True, False, False]
     assert judge_together([*three, {"chapter": "a", "value": "9 of 9", "holds": True}]) == [True, True, True, None]
 
 
