@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from bnn.grading import expect_equal, expect_error, expect_within
+from bnn.grading import expect_equal, expect_error, expect_numbers, expect_parts, expect_within
 
 
 @pytest.mark.parametrize("found", [[1, 2], (1.0, 2.0), np.array([1, 2 + 1e-9])])
@@ -74,3 +74,22 @@ def test_an_error_without_its_root_of_n_does_not(factor):
 def test_an_error_of_zero_is_refused():
     with pytest.raises(AssertionError, match="Your error is 0"):
         expect_error(0.0, 1.0, 20, 200, "The error")
+
+
+@pytest.mark.parametrize("found", [[1, 2], (1.0, 2.0), np.array([1, 2])])
+def test_numbers_are_an_array_whatever_they_came_as(found):
+    numbers = expect_numbers(found, (2,), "Two numbers")
+    assert numbers.shape == (2,)
+    assert numbers.dtype == float
+
+
+@pytest.mark.parametrize("found", [(np.ones(3), 2.0), [np.ones(3), 2.0]])
+def test_two_things_of_different_shapes_are_two_things(found):
+    mean, ess = expect_parts(found, 2, "The mean and the ESS")
+    assert (mean.shape, ess) == ((3,), 2.0)
+
+
+@pytest.mark.parametrize("found", [None, 2.0, "ab", np.ones(3), (1, 2, 3), np.array(2.0), {}])
+def test_what_is_not_two_things_is_told_so(found):
+    with pytest.raises(AssertionError, match=r"^The mean and the ESS\. Yours is .*; wanted: 2 things$"):
+        expect_parts(found, 2, "The mean and the ESS")

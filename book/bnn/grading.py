@@ -21,7 +21,7 @@ def expect_equal(found, wanted, hint):
     AssertionError
         With the hint, what came and what is wanted.
     """
-    found, wanted = _to_numbers(found, np.shape(wanted), hint), np.asarray(wanted, dtype=float)
+    found, wanted = expect_numbers(found, np.shape(wanted), hint), np.asarray(wanted, dtype=float)
     off = np.abs(found - wanted)
     if not (np.isfinite(found).all() and (off <= 1e-6 * np.maximum(1, np.abs(wanted))).all()):
         at = int(np.argmax(np.where(np.isfinite(off), off, np.inf)))
@@ -48,7 +48,7 @@ def expect_within(found, wanted, error, hint):
     """
     if not error > 0:
         raise ValueError(f"error={error}; wanted: a standard error above 0")
-    found = float(_to_numbers(found, (), hint))
+    found = float(expect_numbers(found, (), hint))
     if not abs(found - wanted) <= N_ERRORS * error:
         near = f"{wanted:.4g} ± {error:.2g}, within {N_ERRORS} errors"
         raise AssertionError(f"{hint}. Yours is {found:.4g}; wanted: {near}")
@@ -71,21 +71,61 @@ def expect_error(found, wanted, n_found, n_wanted, hint):
     AssertionError
         As `expect_equal`.
     """
-    found = float(_to_numbers(found, (), hint))
+    found = float(expect_numbers(found, (), hint))
     ratio = f(n_found - 1, n_wanted - 1)
     if not (found > 0 and 2 * min(ratio.cdf((found / wanted) ** 2), ratio.sf((found / wanted) ** 2)) > BY_CHANCE):
         low, high = wanted * np.sqrt(ratio.ppf([BY_CHANCE / 2, 1 - BY_CHANCE / 2]))
         raise AssertionError(f"{hint}. Your error is {found:.3g}; wanted: {wanted:.3g}, from {low:.3g} to {high:.3g}")
 
 
-def _to_numbers(found, shape, hint):
-    """`found` as a float array of a shape, or the AssertionError that `expect_equal` documents."""
+def expect_numbers(found, shape, hint):
+    """What a student's function returned as an array of floats, whether it was an array, a list or a tuple.
+
+    Parameters
+    ----------
+    found : of any type
+    shape : tuple of int
+    hint : str, what was to be returned
+
+    Returns
+    -------
+    float array of that shape
+
+    Raises
+    ------
+    AssertionError
+        With the hint and what came instead, for what is no numbers, or numbers of another shape.
+    """
     if found is None:
         raise AssertionError(f"{hint}. Yours is None: is there a return?")
     try:
-        found = np.asarray(found, dtype=float)
+        numbers = np.asarray(found, dtype=float)
     except (TypeError, ValueError):
         raise AssertionError(f"{hint}. Yours is {found!r:.80}; wanted: numbers of shape {shape}") from None
-    if found.shape != shape:
-        raise AssertionError(f"{hint}. Yours has shape {found.shape}; wanted: {shape}")
-    return found
+    if numbers.shape != shape:
+        raise AssertionError(f"{hint}. Yours has shape {numbers.shape}; wanted: {shape}")
+    return numbers
+
+
+def expect_parts(found, n, hint):
+    """What a student's function returned, where that is `n` things of their own shapes.
+
+    Parameters
+    ----------
+    found : of any type
+    n : int
+    hint : str, what was to be returned
+
+    Returns
+    -------
+    list of the n things
+
+    Raises
+    ------
+    AssertionError
+        With the hint and what came instead, for anything but a tuple, list or array of that length.
+    """
+    a_row = isinstance(found, tuple | list) or (isinstance(found, np.ndarray) and found.ndim > 0)
+    if not (a_row and len(found) == n):
+        raise AssertionError(f"{hint}. Yours is {found!r:.80}; wanted: {n} things")
+    return list(found)
