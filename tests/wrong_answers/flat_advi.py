@@ -49,6 +49,7 @@ WRONG = {
         lambda: 100 * rate(0.87),  # percent, not shares
         lambda: rate(0.74),  # not doubled
         lambda: rate(0.81),  # the variance doubled
+        lambda: rate(0.8625),  # the last two layers alone
     ],
     "check_biased": [
         lambda: None,
