@@ -21,6 +21,12 @@ WRONG = {
         lambda: rescale(lambda size: size),  # times B
         lambda: rescale(lambda size: size / 500),  # divided once more
         lambda: {batch: values.mean() for batch, values in rescale(lambda size: 500 / size).items()},  # means
+        lambda: {batch: np.full(10, v.mean()) for batch, v in rescale(lambda size: 500 / size).items()},  # means
+        lambda: {batch: v[::-1] for batch, v in rescale(lambda size: 500 / size).items()},  # the seeds in reverse order
+        lambda: {
+            **rescale(lambda size: 500 / size),
+            "25": rescale(lambda size: 250 / size)["25"],
+        },  # one factor is wrong
     ],
     "check_widths": [
         lambda: None,
