@@ -7,6 +7,21 @@ def make_scores(accuracy, lpd):
     return [{"accuracy": float(a), "lpd": float(b)} for a, b in zip(accuracy, lpd, strict=True)]
 
 
+def share(y, invented):
+    """Share of draws with more ones than a patient's labels have, ties one half."""
+    ones, theirs = y.sum(axis=1), invented.sum(axis=3)
+    return ((theirs > ones) + 0.5 * (theirs == ones)).mean(axis=(0, 1))
+
+
+def rate(shares):
+    return shares, int(np.sum((shares < 0.05) | (shares > 0.95)))
+
+
+def give(compare):
+    """A function such as the exercise asks for, from one that returns (share, extreme)."""
+    return lambda y, invented: dict(zip(("share", "extreme"), compare(y, invented), strict=True))
+
+
 WRONG = {
     "check_chains": [
         lambda: None,
@@ -15,6 +30,7 @@ WRONG = {
         lambda: make_scores([86.7, 86.6, 86.3, 86.6], [-0.385, -0.389, -0.396, -0.388]),  # mean score of single draws
         lambda: make_scores([94.0, 82.0, 90.0, 86.0], [-0.21, -0.33, -0.29, -0.32]),  # categories, not chains
         lambda: [88.3, 88.4, 88.4, 88.6],  # no lpd
+        lambda: make_scores([88.4] * 4, [-0.305] * 4),  # one chain, four times
     ],
     "check_ties": [
         lambda: None,
@@ -27,10 +43,14 @@ WRONG = {
     ],
     "check_labels": [
         lambda: None,
-        lambda: {"share": 0.5, "extreme": 0},  # over all categories at once
-        lambda: {"share": np.full(18, 0.5), "extreme": 0},  # a statistic that does not look at the labels
-        lambda: {"share": np.linspace(20, 30, 18), "extreme": 0},  # counts, not shares of draws
-        lambda: {"share": np.linspace(0, 1, 18), "extreme": 1},  # one tail only
-        lambda: {"share": np.linspace(0, 1, 18), "extreme": "none"},
+        lambda: {"share": np.linspace(0, 1, 18), "extreme": 2},  # what the function returns
+        lambda: give(lambda y, invented: (0.5, 0)),  # over all categories at once
+        lambda: give(lambda y, invented: (np.full(18, 0.5), 0)),  # a statistic that does not look at the labels
+        lambda: give(lambda y, invented: (20 + y.sum(axis=1) / 50, 0)),  # counts, not shares of draws
+        lambda: give(lambda y, invented: (share(y, invented), int(np.sum(share(y, invented) < 0.05)))),  # one tail only
+        lambda: give(lambda y, invented: (share(y, invented), "none")),
+        lambda: give(lambda y, invented: rate(np.random.default_rng(1).random(18))),  # random numbers
+        lambda: give(lambda y, invented: rate(share(y[::-1], invented))),  # another patient's labels
+        lambda: give(lambda y, invented: rate(np.full(18, np.mean(invented.sum(axis=3) > y.sum(axis=1))))),
     ],
 }
