@@ -10,11 +10,11 @@ import html
 import json
 import re
 import runpy
-from functools import cache
 from pathlib import Path
 
 import assignments
 import checks
+import graded
 import lots
 import nbformat
 import pytest
@@ -25,6 +25,7 @@ from nbclient import NotebookClient
 pytestmark = pytest.mark.filterwarnings("ignore:Object of type:sqlalchemy.exc.SAWarning")
 NAMES = assignments.list_names()
 WRONG = Path(__file__).parent / "assignments"
+HIDDEN_REGION = re.compile(r"### BEGIN HIDDEN TESTS\n(.*?)### END", flags=re.DOTALL)
 HIDDEN = ("BEGIN SOLUTION", "END SOLUTION", "HIDDEN TESTS", "MARK SCHEME")
 
 
@@ -110,39 +111,15 @@ def list_answers(name, case):
     return solutions | wrong
 
 
-def run_cell(source, space):
-    """Run a cell in the namespace `space`; returns the (name, message) of its error, or None."""
-    try:
-        exec(source, space)
-    except Exception as error:
-        return type(error).__name__, str(error)
-    return None
-
-
-@cache
-def run_solution(name):
-    """Run an assignment in this process: its namespace, what that held before each cell, and the cells' errors."""
-    space, before, errors = {"__name__": "__main__"}, [], []
-    for cell in list_code(name):
-        before.append(dict(space))
-        errors.append(run_cell(cell.source, space))
-    return space, before, errors
-
-
-def list_code(name):
-    return [cell for cell in assignments.read_source(name).cells if cell.cell_type == "code"]
-
-
-def grade_here(name, answers):
+def grade_here(name, answers, data_set=None):
     """Points of the tests and errors as `Course.grade` finds them, by running the cells from the first other one on."""
-    space, before, errors = run_solution(name)
-    cells = list_code(name)
+    _, before, errors = graded.run_solution(name, data_set)
+    cells = graded.list_code(name, data_set)
     sources = [answers.get(cell.id, cell.source) for cell in cells]
     first = next((i for i, cell in enumerate(cells) if sources[i] != cell.source), len(cells))
     if first < len(cells):
-        space.clear()
-        space |= before[first]
-        errors = errors[:first] + [run_cell(source, space) for source in sources[first:]]
+        space = dict(before[first])
+        errors = errors[:first] + [graded.run_cell(source, space) for source in sources[first:]]
     worth = [cell.metadata["nbgrader"].get("points") for cell in cells]
     points = {cell.id: 0 if error else w for cell, error, w in zip(cells, errors, worth, strict=True) if w is not None}
     return points, [error for error in errors if error]
@@ -191,7 +168,74 @@ def test_nbgrader_grades_as_the_cells_run_here_and_hands_the_message_back(course
     here, same_errors = grade_here(course.name, answers)
     assert (points, errors) == (here | unanswered, same_errors)
     message = read_wrong(course.name)[int(case[-1])]["message"] if case != "empty" else "put your code in place"
-    assert message in course.read_feedback(case)
+    feedback = course.read_feedback(case)
+    assert message in feedback
+    for cell in course.source.cells:
+        for region in HIDDEN_REGION.findall(cell.source):
+            assert not [line for line in region.splitlines() if len(line) > 40 and line in feedback]
+
+
+# --- every part by itself: wrong answers lose marks, right ones do not, on every DATA_SET
+
+
+CASES = [
+    f"{name} {part} {data_set}" for name in NAMES for part in graded.list_parts(name) for data_set in graded.DATA_SETS
+]
+AT_HAND = [case for case in CASES if case.endswith(" 1")]  # their notebooks have run anyway
+LIGHT = [case for case in CASES if not case.endswith(" 1") and case[:2] in ("a2", "a3", "a6")]  # no sampler
+DRAWN = [*lots.draw(AT_HAND, 6), *lots.draw(LIGHT, 1)]
+LEFT = [pytest.param(case, marks=pytest.mark.slow) for case in CASES if case not in {*AT_HAND, *LIGHT}]
+PARTS = [f"{name} {part}" for name in NAMES for part in graded.list_parts(name)]
+
+
+@pytest.mark.parametrize("case", [*DRAWN, *LEFT])
+def test_wrong_answers_lose_marks_and_only_what_is_right_all_the_same_does_not(case):
+    name, part, data_set = case.split()
+    wrong = graded.make_wrong(name, part)
+    assert len(wrong) >= 20
+    kept = [title for title, text in wrong.items() if not any(graded.judge(name, part, text, int(data_set)).values())]
+    assert sorted(kept) == sorted(graded.read_equivalent(name, part))
+
+
+@pytest.mark.parametrize("case", [*DRAWN, *LEFT])
+def test_right_answers_that_are_written_differently_lose_nothing(case):
+    name, part, data_set = case.split()
+    right = graded.read_right(name, part)
+    assert len(right) >= 6
+    lost = {title: graded.judge(name, part, text, int(data_set)) for title, text in right.items()}
+    assert not {title: errors for title, errors in lost.items() if any(errors.values())}
+
+
+@pytest.mark.parametrize("case", PARTS)
+def test_a_list_a_print_a_warning_and_a_progress_bar_cost_nothing(case):
+    name, part = case.split()
+    told = "print('step 1'), __import__('warnings').warn('slow'), print('50 %', file=__import__('sys').stderr)"
+    for text in ("turn_into_lists(found)", f"[found, {told}][0]"):
+        source = "from graded import turn_into_lists\n" + graded.wrap(name, part, text)
+        assert not any(graded.judge(name, part, source).values())
+
+
+@pytest.mark.parametrize("odd", ["None", "'one'", "[[1], [2, 3]]", "found.does_not_exist", "print", "{}"])
+@pytest.mark.parametrize("case", lots.draw(PARTS, 12))
+def test_what_is_no_answer_at_all_is_told_so_in_a_sentence(case, odd):
+    name, part = case.split()
+    errors = [error for error in graded.judge(name, part, graded.wrap(name, part, odd)).values() if error]
+    assert errors
+    for kind, message in errors:
+        assert (kind, len(message) >= 20) == ("AssertionError", True) or "does_not_exist" in message, (kind, message)
+
+
+@pytest.mark.parametrize("name", lots.draw(NAMES, 2))
+def test_a_mistake_in_one_part_costs_nothing_in_the_others(name):
+    source = assignments.read_source(name)
+    full, stubs = list_points(source, "code"), list_solutions(read_release(name))
+    for part, tests in graded.list_parts(name).items():
+        wrong = next(iter(graded.read_wrong(name, part).values()))
+        for answer in (stubs[part], wrong):
+            points, _ = grade_here(name, list_answers(name, "solution") | {part: answer})
+            lost = {test for test in full if points[test] < full[test]}
+            assert lost, f"{part} is wrong, and nothing loses points"
+            assert lost <= set(tests), f"{part} is wrong, and {lost} lose points"
 
 
 # --- the release

@@ -43,6 +43,6 @@ def elbo_draws(y, m, s, n_draws, *, seed, batch=None):
 """
         },
         "points": 14,
-        "message": "their sum counts N / B = 10 times (total_size)",
+        "message": "their sum counts N / B = 2 times (total_size)",
     },
 ]

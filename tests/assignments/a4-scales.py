@@ -35,6 +35,6 @@ def align_units(w1, w2, ref1, ref2):
 """
         },
         "points": 13,
-        "message": "Assign by |s|, then take the sign of s",
+        "message": "by |s| of both layers, then take the sign of s",
     },
 ]

@@ -1,5 +1,10 @@
 """Settings of a course folder with this book's assignments. `make assignments COURSE=/a/folder` copies them there."""
 
+import re
+
+from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor
+from nbgrader.preprocessors import ClearHiddenTests, GetGrades
+
 c = get_config()  # noqa: F821  nbgrader defines it
 
 c.CourseDirectory.course_id = "hbnn"
@@ -13,3 +18,27 @@ c.ClearSolutions.text_stub = "YOUR ANSWER HERE"
 
 # a notebook takes under a minute; a student's endless loop should not take an hour
 c.ExecutePreprocessor.timeout = 300  # seconds for a cell
+
+
+class KeepMessages(ClearHiddenTests):
+    """Feedback without the code of hidden tests: what a failed one says stays, and where a student's code failed."""
+
+    def preprocess(self, nb, resources):
+        """Called once for each notebook, before its page is written."""
+        told = [(cell, cell.metadata.get("nbgrader", {})) for cell in nb.cells if cell.cell_type == "code"]
+        own = {str(cell.execution_count) for cell, what in told if what.get("solution")}
+        for cell, _ in told:
+            for output in cell.outputs:
+                if output.output_type == "error":
+                    frames = [re.match(r"Cell In\[(\d+)\]", _strip(text)) for text in output.traceback]
+                    kept = [text for text, at in zip(output.traceback, frames, strict=True) if at and at[1] in own]
+                    output.traceback = [*kept, f"{output.ename}: {output.evalue}"]
+        return super().preprocess(nb, resources)
+
+
+def _strip(text):
+    """A line of a traceback without its colours."""
+    return re.sub(r"\x1b\[[\d;]*m", "", text)
+
+
+c.GenerateFeedback.preprocessors = [GetGrades, KeepMessages, CSSHTMLHeaderPreprocessor]

@@ -1,0 +1,169 @@
+"""Assignments graded in this process: a part's answer against the part's own tests, whatever else the notebook holds.
+
+A notebook with its solutions is run once for each DATA_SET; what a cell finds in the namespace is kept, so that
+hundreds of answers share one fit and one posterior. What nbgrader would do to a cell is done here: an error, or a word
+on stderr, and the points are gone.
+"""
+
+import ast
+import contextlib
+import io
+import re
+import signal
+import sys
+import tomllib
+from functools import cache
+from pathlib import Path
+
+import assignments
+import mutants
+import numpy as np
+
+ANSWERS = Path(__file__).parent / "assignments"
+DATA_SETS = (1, 2, 3, 2026)  # that book/teach/assignments.md speaks of
+
+SECONDS = 20  # for a cell of an answer or of its tests; the slowest takes three
+
+
+class Slow(BaseException):
+    """A cell took too long; no `except Exception` of an answer's swallows it."""
+
+
+def run_cell(source, space, seconds=0):
+    """Run a cell in the namespace `space`, for so many seconds at most where they are above 0.
+
+    Returns the (name, message) of its error, or its words on stderr, or None.
+    """
+    said = io.StringIO()
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = io.StringIO(), said
+    if space.get("__stderr__") == "stdout":
+        sys.stderr = sys.stdout
+    try:
+        with _limit(seconds):
+            exec(source, space)
+    except Slow:
+        return "Slow", f"{seconds} seconds of CPU time are over"
+    except Exception as error:
+        return type(error).__name__, str(error)
+    finally:
+        if sys.stderr is sys.stdout:
+            space["__stderr__"] = "stdout"
+        sys.stdout, sys.stderr = before
+    return ("stderr", said.getvalue()) if said.getvalue() else None
+
+
+@contextlib.contextmanager
+def _limit(seconds):
+    def stop(*_):
+        raise Slow
+
+    old = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, old)
+
+
+@cache
+def list_code(name, data_set=None):
+    return [cell for cell in assignments.read_source(name, data_set=data_set).cells if cell.cell_type == "code"]
+
+
+@cache
+def run_solution(name, data_set=None):
+    """Run an assignment in this process: its namespace, what that held before each cell, and the cells' errors."""
+    space, before, errors = {"__name__": "__main__"}, [], []
+    for cell in list_code(name, data_set):
+        before.append(dict(space))
+        errors.append(run_cell(cell.source, space))
+    return space, before, errors
+
+
+def list_parts(name):
+    """The parts that are tested: dict of grade_id of the answer to the grade_ids of its tests."""
+    parts, current = {}, None
+    for cell in list_code(name):
+        told = cell.metadata["nbgrader"]
+        if told["solution"]:
+            current = cell.id
+            parts[current] = []
+        elif told["grade"]:
+            parts[current].append(cell.id)
+    return parts
+
+
+def read_answer(name, part):
+    """The solution of a part, without the marks of nbgrader: str."""
+    (source,) = [cell.source for cell in list_code(name) if cell.id == part]
+    return "\n".join(line for line in source.splitlines() if not line.strip().startswith("### "))
+
+
+def judge(name, part, answer, data_set=None):
+    """Errors of an answer to one part in that part's own tests: dict of grade_id to None or (name, message)."""
+    _, before, _ = run_solution(name, data_set)
+    cells = list_code(name, data_set)
+    start = [cell.id for cell in cells].index(part)
+    space = {key: value.copy() if isinstance(value, np.ndarray) else value for key, value in before[start].items()}
+    found = {part: run_cell(answer, space, SECONDS)}
+    wanted = list_parts(name)[part]
+    for cell in cells[start + 1 :]:
+        if cell.id in wanted:
+            found[cell.id] = run_cell(cell.source, space, SECONDS)
+    return found
+
+
+# --- answers
+
+
+def read_wrong(name, part):
+    """Wrong answers to a part that were written by hand: dict of title to source."""
+    source, found = read_answer(name, part), {}
+    for title, change in _read_toml("wrong").get(f"{name}.{part}", {}).items():
+        old, new = change
+        if source.count(old) != 1:
+            raise ValueError(f"{name}.{part}, {title}: {old!r} is there {source.count(old)} times; wanted: once")
+        found[title] = source.replace(old, new)
+    return found
+
+
+def read_right(name, part):
+    """Right answers to a part, written differently: dict of title to source."""
+    text = (ANSWERS / "right" / f"{name}.py").read_text(encoding="utf8")
+    cells = [cell.partition("\n") for cell in re.split(r"^# %% ", text, flags=re.MULTILINE)[1:]]
+    parts = [(*head.split(": ", 1), source) for head, _, source in cells]
+    return {title: source for own, title, source in parts if own == part}
+
+
+def read_equivalent(name, part):
+    """Changed answers that are right all the same: dict of title to the reason."""
+    return _read_toml("equivalent").get(f"{name}.{part}", {})
+
+
+@cache
+def _read_toml(kind):
+    return tomllib.loads((ANSWERS / f"{kind}.toml").read_text(encoding="utf8"))
+
+
+def make_wrong(name, part):
+    """Wrong answers to a part, by hand and by changes of the solution's syntax: dict of title to source."""
+    return read_wrong(name, part) | mutants.list_mutants(read_answer(name, part))
+
+
+def wrap(name, part, text):
+    """The solution with a last line of its own: `text` about `found`, what the function of the part returns."""
+    source = read_answer(name, part)
+    function = [node.name for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)][-1]
+    lines = f"_right = {function}\n\n\ndef {function}(*given, **named):\n    found = _right(*given, **named)\n"
+    return f"{source}\n\n\n{lines}    return {text}\n"
+
+
+def turn_into_lists(found):
+    """What a function returned, with lists in place of arrays."""
+    if isinstance(found, np.ndarray | np.generic):
+        return found.tolist()
+    if isinstance(found, dict):
+        return {key: turn_into_lists(value) for key, value in found.items()}
+    return [turn_into_lists(value) for value in found] if isinstance(found, tuple | list) else found
