@@ -1,0 +1,186 @@
+"""The database of reference posteriors: its files, written from the data of the book and the draws of `reference`.
+
+    python -m studies._reference_files    writes book/data/reference, all but the programs in models/
+
+The draws must be those of the table: each chain's digest stands in its row.
+"""
+
+import json
+import zipfile
+
+import numpy as np
+from bnn import curves, data, diagnose, posteriors
+from bnn.posteriors import FOLDER, NAMES
+
+from studies.reference import N_CHAINS, N_KEPT, SAMPLERS, SETTINGS, digest_draws, find_path, round_draws
+
+ADDED = {"added_by": "the authors of this book", "added_date": "2026-11-23"}
+
+
+def list_data():
+    """The data of each posterior, and what its info says of them."""
+    moons, groups = data.flat_moons(seed=0), data.legacy_rotated_moons()
+    side = np.linspace(-3, 3, 9)
+    half = [(a, b) for b in side for a in side if b > 0 or (b == 0 and a > 0)]  # p(-x) = 1 - p(x) in this network
+    angle = np.deg2rad(20.0 * np.arange(18))
+    edge = 2.5 * np.column_stack([np.cos(angle), np.sin(angle)])
+    frame = curves.load_curves("theophylline")
+    x, y = frame["hours"].to_numpy(float), frame["mg_per_l"].to_numpy(float)
+    center, width = (x.mean(), y.mean()), (x.std(), y.std())
+    x, y, end = (x - center[0]) / width[0], (y - center[1]) / width[1], (24 - center[0]) / width[0]
+    patients, hours = (1, 4, 7, 10), np.array([0.5, 2.0, 6.0, 16.0])
+    return {
+        "flat_moons": (
+            {"N": 500, "H": 5, "M": len(half), "X": moons.X_train, "y": moons.y_train, "X_new": half},
+            "Two moons, 500 points",
+            "Two noisy half circles (scikit-learn's make_moons, noise 0.2, seed 0), the first half of 1,000 points, "
+            "scaled to mean 0 and sd 1. X_new: 40 places on a grid over the upper half of the plane.",
+        ),
+        "rotated_moons": (
+            {"G": 18, "N": 50, "H": 12, "M": 36, "X": groups.X_train, "y": groups.y_train,
+             "group_new": np.repeat(np.arange(1, 19), 2),
+             "X_new": np.stack([groups.X_test[:, 0], edge], axis=1).reshape(36, 2)},
+            "Rotated moons, 18 categories of 50 points",
+            "The points of T. Wiecki's article of 2018: moons of noise 0.3, one angle for each category. "
+            "X_new: of each category its first test point, and a place 2.5 from the centre, at the edge.",
+        ),
+        "theophylline": (
+            {"N": len(x), "G": 12, "H": 4, "M": 10, "K": 16, "x": x, "y": y, "group": frame["patient"],
+             "x0": x.min(), "x_new": np.linspace(x.min(), end, 11)[1:],
+             "group_own": np.repeat(patients, 4), "x_own": np.tile((hours - center[0]) / width[0], 4)},
+            "Theophylline in the blood of 12 patients",
+            "132 concentrations over 25 hours after a dose (Boeckmann, Sheiner and Beal 1994; R: datasets::Theoph). "
+            f"x is (hours - {center[0]!r}) / {width[0]!r}, y is (mg/L - {center[1]!r}) / {width[1]!r}. "
+            "x_new: ten times of which the mean curve is asked; x_own: four times in each of four patients.",
+        ),
+    }  # fmt: skip
+
+
+MODELS = {
+    "flat_bnn": ("A flat Bayesian neural network", "2-5-5-1, tanh, no biases, N(0, 1) on each weight, Bernoulli."),
+    "hierarchical_bnn": (
+        "A hierarchical Bayesian neural network",
+        "2-12-12-1 for each category, tanh, no biases; non-centred: N(0, 1) means, one HalfNormal(1) sd a layer.",
+    ),
+    "curve_bnn": (
+        "A hierarchical regression network with its read-outs integrated out",
+        "Four tanh shapes that are 0 at x0, and a level; a patient's read-outs are normal, and so is the noise.",
+    ),
+}
+
+
+def write_zipped(folder, name, content):
+    """A zip whose bytes depend on its content alone, with one JSON inside."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(folder / f"{name}.json.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=9) as file:
+        file.writestr(zipfile.ZipInfo(f"{name}.json"), json.dumps(content, separators=(",", ":")), zipfile.ZIP_DEFLATED)
+
+
+def write_json(path, content):
+    """One JSON of the database, as a person would read it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content, indent=2) + "\n")
+
+
+def write_data(folder=FOLDER):
+    """Data, models' descriptions and posteriors: all files but the draws and the programs."""
+    for name, (content, title, description) in list_data().items():
+        content = {key: np.asarray(value).tolist() for key, value in content.items()}
+        write_zipped(folder / "data" / "data", name, content)
+        info = {"name": name, "title": title, "description": description, "keywords": ["bayesian neural network"]}
+        info |= {"data_file": f"data/data/{name}.json", "references": None, "urls": None} | ADDED
+        write_json(folder / "data" / "info" / f"{name}.info.json", info)
+    for name, (title, description) in MODELS.items():
+        programs = {
+            key: {"model_code": f"models/{key}/{name}.{end}"} for key, end in (("stan", "stan"), ("pymc", "py"))
+        }
+        info = {"name": name, "title": title, "description": description, "keywords": ["bayesian neural network"]}
+        info |= {"model_implementations": programs, "references": None, "urls": None} | ADDED
+        write_json(folder / "models" / "info" / f"{name}.info.json", info)
+    for name in NAMES:
+        found = posteriors.load(name)
+        sizes = {key: int(np.prod(shape)) for key, shape in found.functionals.items()}
+        given, model = name.split("-")
+        info = {"name": name, "model_name": model, "data_name": given, "reference_posterior_name": name}
+        info |= {"dimensions": sizes, "keywords": ["bayesian neural network"], "references": None, "urls": None}
+        write_json(folder / "posteriors" / f"{name}.json", info | ADDED)
+
+
+def gather(posterior, sampler, rows):
+    """The kept draws of all chains (chain, draw, functional).
+
+    Raises
+    ------
+    RuntimeError
+        When they are not there, or are not those of the table.
+    """
+    chains = []
+    for row in (row for row in rows if (row["posterior"], row["sampler"]) == (posterior, sampler)):
+        path = find_path(posterior, sampler, row["seed"])
+        if not path.exists() or digest_draws(posterior, draws := np.load(path)) != row["draws"]:
+            raise RuntimeError(f"{path} does not hold the draws of the table; `python -m studies reference` makes them")
+        chains.append(draws)
+    return np.stack(chains)
+
+
+def describe(draws, rows, sampler):
+    """Diagnostics of the kept draws, as posteriordb has them, and its checks."""
+    found = diagnose.diagnose(draws)
+    centred = draws - draws.mean(axis=1, keepdims=True)
+    lag = (centred[:, 1:] * centred[:, :-1]).mean(axis=(0, 1)) / (centred**2).mean(axis=(0, 1))
+    names = {"ess": "effective_sample_size_bulk", "ess_tail": "effective_sample_size_tail", "rhat": "r_hat"}
+    figures = {name: [float(f"{v:.6g}") for v in found[key]] for key, name in names.items()}
+    own = [row for row in rows if row["sampler"] == sampler]
+    diverging = [row["divergences"] for row in own]
+    efmi = [row["bfmi"] for row in own]
+    checks = {
+        "ndraws_is_10k": draws.shape[0] * draws.shape[1] == 10_000,
+        "nchains_is_gte_4": draws.shape[0] >= 4,
+        "r_hat_below_1_01": bool(found["rhat"].max() < 1.01),
+        "ess_above_5000": bool(min(found["ess"].min(), found["ess_tail"].min()) > 5000),
+        "lag_1_autocorrelation_below_0_2": bool(lag.max() < 0.2),
+        "no_divergent_transitions": sum(diverging) == 0,
+        "efmi_above_0_2": None if None in efmi else min(efmi) > 0.2,
+    }
+    figures |= {"lag_1_autocorrelation": [float(f"{v:.3g}") for v in lag], "divergent_transitions": diverging}
+    return figures | {"expected_fraction_of_missing_information": efmi}, checks
+
+
+def list_arguments(settings):
+    """What a sampler was asked, as posteriordb writes it."""
+    thin = settings["thin"]
+    asked = {"chains": N_CHAINS, "draws": N_KEPT * thin, "warmup": settings["tune"], "thin": thin}
+    return asked | {"target_accept": settings["target"], "seeds": list(range(1, N_CHAINS + 1))}
+
+
+def write_draws(table, folder=FOLDER):
+    """The draws of the first sampler, and what is known of both."""
+    for name in NAMES:
+        rows = [row for row in table["rows"] if row["posterior"] == name]
+        draws = {sampler: gather(name, sampler, rows) for sampler in SAMPLERS}
+        chains = [round_draws(name, chain) for chain in draws[SAMPLERS[0]]]
+        write_zipped(folder / "reference_posteriors" / "draws" / "draws", name, chains)
+        described = {sampler: describe(draws[sampler], rows, sampler) for sampler in SAMPLERS}
+        arguments = {sampler: list_arguments(SETTINGS[name, sampler]) for sampler in SAMPLERS}
+        found, checks = described[SAMPLERS[0]]
+        info = {
+            "name": name,
+            "inference": {"method": "nutpie_sampling", "method_arguments": arguments[SAMPLERS[0]]},
+            "diagnostics": {
+                "diagnostic_information": {"names": posteriors.load(name).names},
+                "ndraws": N_CHAINS * N_KEPT, "nchains": N_CHAINS,
+            } | found,
+            "checks_made": checks,
+            "second_sampler": {"method": "blackjax_sampling", "method_arguments": arguments[SAMPLERS[1]],
+                               "diagnostics": described[SAMPLERS[1]][0], "checks_made": described[SAMPLERS[1]][1]},
+            "comments": "Draws are of functionals that no relabelling of hidden units changes, not of weights.",
+            "versions": table["versions"], "commit": table["commit"],
+        } | ADDED  # fmt: skip
+        write_json(folder / "reference_posteriors" / "draws" / "info" / f"{name}.info.json", info)
+
+
+if __name__ == "__main__":
+    from bnn import report
+
+    write_data()
+    write_draws(report.read_data("reference"))
