@@ -1,0 +1,179 @@
+"""The database of reference posteriors: models are the book's, programs one density, files in posteriordb's layout."""
+
+import hashlib
+import json
+import zipfile
+
+import numpy as np
+import pytest
+from bnn import curves, data, models, posteriors
+from bnn.posteriors import CURVES, FLAT, FOLDER, HIERARCHICAL, NAMES
+from scipy.stats import multivariate_normal
+from studies import _reference_files
+from studies import reference as study
+
+STAN = json.loads((FOLDER / "stan_check.json").read_text())
+
+
+def draw_position(name, seed):
+    """A random position: scales enter as their logarithms, under the name "log_…"."""
+    rng = np.random.default_rng(seed)
+    return {key: 0.7 * rng.normal(size=shape) for key, shape in study.list_positions(name).items()}
+
+
+def compile_density(model):
+    """The log density of a PyMC model and its slopes, of a position like `draw_position`'s."""
+    joint = model.compile_fn([model.logp(), model.dlogp()], inputs=model.value_vars, mode="FAST_COMPILE")
+    names = [f"log_{v.name.removesuffix('_log__')}" if v.name.endswith("_log__") else v.name for v in model.value_vars]
+
+    def evaluate(position):
+        values = zip(model.value_vars, names, strict=True)
+        logp, slope = joint({variable.name: np.asarray(position[name]) for variable, name in values})
+        parts = np.split(slope, np.cumsum([np.size(position[name]) for name in names])[:-1])
+        return float(logp), {n: p.reshape(np.shape(position[n])) for n, p in zip(names, parts, strict=True)}
+
+    return evaluate
+
+
+@pytest.fixture(scope="module")
+def densities():
+    """Those of the database's PyMC programs."""
+    return {name: compile_density(posteriors.build(name)) for name in NAMES}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_pymc_and_jax_have_one_density_up_to_a_constant(name, densities):
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    ours = jax.value_and_grad(study.make_density(name))
+    apart = []
+    for seed in range(3):
+        position = draw_position(name, seed)
+        logp, slope = densities[name](position)
+        other, other_slope = ours(position)
+        apart.append(logp - float(other))
+        for key, value in slope.items():
+            np.testing.assert_allclose(value, other_slope[key], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(apart, apart[0], atol=1e-8)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_stan_has_the_same_density_and_the_same_functionals(name, densities):
+    """Stan is no dependency of this book; what it said was stored once, with the digest of the program that said it."""
+    checked = STAN["posteriors"][name]
+    program = FOLDER / "models" / "stan" / f"{name.split('-')[1]}.stan"
+    assert hashlib.sha256(program.read_bytes()).hexdigest() == checked["program_sha256"], "check the program anew"
+    apart = []
+    for seed, found in enumerate(checked["positions"]):
+        position = draw_position(name, seed)
+        logp, slope = densities[name](position)
+        apart.append(logp - found["log_density"])
+        for key, value in slope.items():
+            wanted = np.array(found["gradient"][key]).reshape(value.shape)
+            np.testing.assert_allclose(value, wanted, rtol=1e-7, atol=1e-7, err_msg=key)
+        natural = {key.removeprefix("log_"): np.exp(v) if key.startswith("log_") else v for key, v in position.items()}
+        ours = posteriors.load(name).compute({key: np.asarray(v)[None, None] for key, v in natural.items()})
+        for key, value in ours.items():
+            np.testing.assert_allclose(value[0, 0], found["functionals"][key], rtol=1e-8, atol=1e-10, err_msg=key)
+    np.testing.assert_allclose(apart, apart[0], atol=1e-7)
+
+
+def test_the_models_are_those_of_the_chapters(densities):
+    moons, groups = data.flat_moons(seed=0), data.legacy_rotated_moons()
+    theirs = {
+        FLAT: models.flat_bnn(moons.X_train, moons.y_train),
+        HIERARCHICAL: models.hierarchical_bnn(groups.X_train, groups.y_train),
+        CURVES: study.build_curves(),
+    }
+    for name, model in theirs.items():
+        other, position = compile_density(model), draw_position(name, 7)
+        assert other(position)[0] == pytest.approx(densities[name](position)[0], rel=1e-10), name
+
+
+def test_the_curves_log_likelihood_is_that_of_normals():
+    p = {key.removeprefix("log_"): np.exp(value) if key.startswith("log_") else value
+         for key, value in draw_position(CURVES, 3).items()}  # fmt: skip
+    given = posteriors.load(CURVES).data
+    h = np.tanh(given["x"][:, None] * p["w"] + p["b"]) - np.tanh(given["x0"] * p["w"] + p["b"])
+    h = np.column_stack([h, np.ones(len(h))])
+    tau = np.append(np.repeat(p["tau_shape"], 4), p["tau_level"])
+    total = 0.0
+    for g in range(1, 13):
+        own = h[given["group"] == g]
+        cov = (own * tau**2) @ own.T + p["sigma"] ** 2 * np.eye(len(own))
+        total += multivariate_normal(own @ p["mu"], cov).logpdf(given["y"][given["group"] == g])
+    found = posteriors.load(CURVES).compute({key: np.asarray(value)[None, None] for key, value in p.items()})
+    assert found["log_lik"][0, 0] == pytest.approx(total, rel=1e-10)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_relabelled_hidden_units_change_no_functional(name):
+    """The last hidden layer in another order and, where tanh allows it, with another sign."""
+    rng, order = np.random.default_rng(0), slice(None, None, -1)
+    draws = {
+        key: np.exp(value) if key.startswith("log_") else value
+        for key, value in ((k, rng.normal(size=(2, 3, *s))) for k, s in study.list_positions(name).items())
+    }
+    draws = {key.removeprefix("log_"): value for key, value in draws.items()}
+    other = dict(draws)
+    if name == CURVES:
+        other |= {"w": draws["w"][..., order], "b": draws["b"][..., order]}
+        other["mu"] = np.concatenate([draws["mu"][..., -2::-1], draws["mu"][..., -1:]], axis=-1)
+    else:
+        for key in ("w",) if name == FLAT else ("mu", "z"):
+            other |= {f"{key}2": -draws[f"{key}2"][..., order], f"{key}3": -draws[f"{key}3"][..., order]}
+    before, after = posteriors.load(name).compute(draws), posteriors.load(name).compute(other)
+    for key, value in before.items():
+        np.testing.assert_allclose(value, after[key], rtol=1e-9, atol=1e-12)
+
+
+def test_data_and_descriptions_are_what_the_study_writes(tmp_path):
+    _reference_files.write_data(tmp_path)
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(written) == 12
+    for path in written:
+        assert path.read_bytes() == (FOLDER / path.relative_to(tmp_path)).read_bytes(), path.name
+
+
+def test_the_measurements_are_the_files():
+    given, frame = posteriors.load(CURVES).data, curves.load_curves("theophylline")
+    y = frame["mg_per_l"].to_numpy()
+    np.testing.assert_allclose(given["y"] * y.std() + y.mean(), y, atol=1e-12)
+    assert (given["group"] == frame["patient"]).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_draws_are_those_of_the_study(name):
+    rows = [row for row in read_rows() if (row["posterior"], row["sampler"]) == (name, "nutpie")]
+    chains = posteriors.read_zipped(FOLDER / "reference_posteriors" / "draws" / "draws", name)
+    assert len(chains) == len(rows) == 10
+    for chain, row in zip(chains, rows, strict=True):
+        assert list(chain) == posteriors.load(name).names
+        assert {len(values) for values in chain.values()} == {1000}
+        assert hashlib.sha256(json.dumps(chain).encode()).hexdigest() == row["draws"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_checks_hold_and_are_those_of_the_draws(name):
+    info = json.loads((FOLDER / "reference_posteriors" / "draws" / "info" / f"{name}.info.json").read_text())
+    chains = posteriors.read_zipped(FOLDER / "reference_posteriors" / "draws" / "draws", name)
+    draws = np.array([list(chain.values()) for chain in chains]).swapaxes(1, 2)
+    rows = [row for row in read_rows() if row["posterior"] == name]
+    found, checks = _reference_files.describe(draws, rows, "nutpie")
+    assert info["checks_made"] == checks
+    assert all(checks.values()), checks
+    np.testing.assert_allclose(info["diagnostics"]["r_hat"], found["r_hat"], atol=2e-5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_files_are_small_and_hold_one_json(name):
+    paths = list(FOLDER.rglob("*.zip"))
+    assert sum(path.stat().st_size for path in paths) < 4e6
+    for path in paths:
+        assert path.stat().st_size < 1.5e6
+        assert zipfile.ZipFile(path).namelist() == [path.name.removesuffix(".zip")]
+
+
+def read_rows():
+    return json.loads((FOLDER.parent / "reference.json").read_text())["rows"]

@@ -1,0 +1,216 @@
+"""The scorer of reference posteriors: right draws pass as often as it says, wrong ones are seen, mistakes are told."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from bnn import posteriors, reference
+from bnn.posteriors import CURVES, FLAT, HIERARCHICAL, NAMES
+
+N = 40  # functionals
+
+
+def make_truth(seed, shape):
+    """Correlated functionals of several shapes: normal, skewed, bounded like a probability near 1."""
+    z = np.random.default_rng(seed).normal(size=(*shape, N))
+    z[..., 1:] = np.sqrt(0.5) * (z[..., 1:] + z[..., :1])
+    z[..., 10:20] = np.exp(z[..., 10:20])
+    z[..., 20:30] = 1 / (1 + np.exp(-4 - 2 * z[..., 20:30]))
+    return z
+
+
+@pytest.fixture(scope="module")
+def truth():
+    return reference.make_reference([f"f[{k + 1}]" for k in range(N)], make_truth(0, (10, 1000)))
+
+
+def slow_down(values, rho):
+    """Draws of a chain that moves slowly: an autoregression of independent standard normals."""
+    for i in range(1, values.shape[1]):
+        values[:, i] = rho * values[:, i - 1] + np.sqrt(1 - rho**2) * values[:, i]
+    return values
+
+
+# --- the verdict
+
+
+def test_right_draws_pass_nearly_always():
+    """One false alarm in a hundred is promised; of 100 runs against references of their own, 5 would be a scandal."""
+    words = []
+    for seed in range(1, 101):
+        own = reference.make_reference(list(map(str, range(N))), make_truth(2 * seed, (4, 1000)))
+        words.append(reference.compare(make_truth(2 * seed + 1, (4, 500)), own).verdict)
+    assert words.count(reference.WRONG) <= 4
+    assert words.count(reference.FEW) == 0
+
+
+def test_slow_chains_pass_too_their_errors_being_larger():
+    names = list(map(str, range(N)))
+    words = []
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        own = reference.make_reference(names, rng.normal(size=(10, 1000, N)))
+        words.append(reference.compare(slow_down(rng.normal(size=(4, 3000, N)), 0.7), own).verdict)
+    assert words.count(reference.WRONG) <= 2
+
+
+@pytest.mark.parametrize("k", [0, 12, 25])
+def test_a_shift_of_a_fifth_of_an_sd_is_seen(truth, k):
+    z = np.random.default_rng(1).normal(size=(4, 1000, N))
+    z[..., 1:] = np.sqrt(0.5) * (z[..., 1:] + z[..., :1])
+    z[..., k] += 0.2
+    z[..., 10:20] = np.exp(z[..., 10:20])
+    z[..., 20:30] = 1 / (1 + np.exp(-4 - 2 * z[..., 20:30]))
+    found = reference.compare(z, truth)
+    assert found.verdict == reference.WRONG
+    assert found.distance.argmax() == k
+    assert found.bias[k] == pytest.approx(0.2, abs=4 * found.bias_error[k])
+    assert "WRONG: 1 functional is farther" in str(found)
+
+
+def test_too_narrow_a_spread_is_seen(truth):
+    values = make_truth(1, (4, 1000))
+    values[..., 5] = 0.8 * values[..., 5]
+    found = reference.compare(values, truth)
+    assert found.verdict == reference.WRONG
+    assert found.distance.argmax() == 5
+    assert found.spread[5] == pytest.approx(0.8, abs=4 * found.spread_error[5])
+    assert abs(found.bias[5]) < 4 * found.bias_error[5]
+
+
+def test_what_the_score_says_it_would_have_seen_it_sees(truth):
+    """A bias of `visible` in the functional that moves slowest is found in nine of ten runs."""
+    found, seen = reference.compare(make_truth(1, (4, 300)), truth), 0
+    for seed in range(2, 42):
+        values = make_truth(seed, (4, 300))
+        values[..., 0] += found.visible
+        seen += reference.compare(values, truth).distance[0] > found.limit
+    assert 30 <= seen <= 40
+
+
+def test_few_effective_draws_are_not_judged(truth):
+    found = reference.compare(make_truth(1, (4, 90)) + 1, truth)
+    assert found.verdict == reference.FEW
+    assert "TOO FEW" in str(found)
+
+
+def test_chains_that_do_not_move_are_not_judged_right(truth):
+    values = np.broadcast_to(make_truth(1, (4, 1)), (4, 500, N)) + 0.0
+    assert reference.compare(values, truth).verdict != reference.RIGHT
+
+
+def test_the_reference_has_errors_of_its_own(truth):
+    """Ten times as many draws, and the error stays above that of the reference."""
+    found = reference.compare(make_truth(1, (4, 20_000)), truth)
+    assert (found.bias_error > 1 / np.sqrt(truth.ess)).all()
+    assert found.verdict == reference.RIGHT
+
+
+def test_ranks_become_the_quantiles_of_a_normal(truth):
+    own = reference.to_normal(np.sort(truth.draws, axis=0), truth)
+    np.testing.assert_allclose(own.mean(axis=0), 0, atol=1e-9)
+    np.testing.assert_allclose(own.std(axis=0), 1, atol=2e-3)
+    ends = reference.to_normal(np.array([[-1e9] * N, [1e9] * N]), truth)
+    assert (abs(ends) < 4.1).all()
+    assert (ends[1] > own.max(axis=0)).all()
+
+
+# --- what is handed in
+
+
+def make_unknowns(name, shape=(4, 100), seed=0):
+    rng = np.random.default_rng(seed)
+    positive = ("sd1", "sd2", "sd3", "tau_shape", "tau_level", "sigma")
+    return {
+        key: np.exp(0.3 * rng.normal(size=(*shape, *size))) if key in positive else rng.normal(size=(*shape, *size))
+        for key, size in posteriors.load(name).unknowns.items()
+    }
+
+
+def stack(name, unknowns):
+    return reference.to_functionals(unknowns, posteriors.load(name))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_unknowns_and_functionals_are_the_same_to_it(name):
+    unknowns = make_unknowns(name, (2, 8))
+    functionals = posteriors.load(name).compute(unknowns)
+    np.testing.assert_array_equal(stack(name, unknowns), stack(name, functionals))
+    assert stack(name, unknowns).shape == (2, 8, len(posteriors.load(name).names))
+    assert reference.find_posterior(unknowns) == reference.find_posterior(functionals) == name
+
+
+def test_netcdf_csv_and_arrays_are_the_same_to_it(tmp_path):
+    unknowns = make_unknowns(CURVES, (2, 5))
+    dataset = xr.Dataset({
+        key: (("chain", "draw", *(f"{key}_{k}" for k in range(value.ndim - 2))), value)
+        for key, value in unknowns.items()
+    })  # fmt: skip
+    xr.DataTree.from_dict({"posterior": dataset}).to_netcdf(tmp_path / "draws.nc")
+    for brackets in ("[{}]", ".{}"):
+        columns = {"chain": np.repeat([1, 2], 5), "draw": np.tile(range(5), 2)}
+        for key, value in unknowns.items():
+            for index in np.ndindex(*value.shape[2:]):
+                end = brackets.format(",".join(str(i + 1) for i in index)) if index else ""
+                columns[key + end] = value[(..., *index)].ravel()
+        pd.DataFrame(columns).sample(frac=1, random_state=1).sort_values("draw", kind="stable").to_csv(
+            tmp_path / f"draws{len(brackets)}.csv", index=False
+        )
+    wanted = stack(CURVES, unknowns)
+    for source in (dataset, tmp_path / "draws.nc", str(tmp_path / "draws4.csv"), tmp_path / "draws3.csv"):
+        np.testing.assert_allclose(stack(CURVES, reference.read_draws(source)), wanted, rtol=1e-12)
+
+
+def test_weights_of_each_category_do_in_place_of_means_and_offsets():
+    unknowns = make_unknowns(HIERARCHICAL, (2, 4))
+    weights = {f"sd{k}": unknowns[f"sd{k}"] for k in (1, 2, 3)}
+    for k in (1, 2, 3):
+        sd = unknowns[f"sd{k}"].reshape(2, 4, *[1] * (unknowns[f"z{k}"].ndim - 2))
+        weights[f"w{k}"] = unknowns[f"mu{k}"][:, :, None] + sd * unknowns[f"z{k}"]
+    np.testing.assert_allclose(stack(HIERARCHICAL, weights), stack(HIERARCHICAL, unknowns), rtol=1e-10)
+    del weights["sd2"]
+    with pytest.raises(ValueError, match=r"sd2\[\] is missing"):
+        stack(HIERARCHICAL, weights)
+
+
+def test_mistakes_are_told():
+    unknowns = make_unknowns(FLAT, (2, 8))
+    functionals = posteriors.load(FLAT).compute(unknowns)
+    with pytest.raises(ValueError, match=r"no posterior called 'flat'.*wanted: one of"):
+        reference.score(unknowns, "flat")
+    with pytest.raises(ValueError, match="log_lik missing; wanted: p, log_lik, or all unknowns: w1, w2, w3"):
+        reference.score({"p": functionals["p"]}, FLAT)
+    with pytest.raises(ValueError, match=r"w3 has shape \(2, 8, 6\)"):
+        reference.score(unknowns | {"w3": np.zeros((2, 8, 6))}, FLAT)
+    with pytest.raises(ValueError, match=r"p has shape \(2, 8, 39\); wanted: \(2, 8, 40\)"):
+        reference.score({"p": functionals["p"][..., :39], "log_lik": functionals["log_lik"]}, FLAT)
+    with pytest.raises(ValueError, match="one chain cannot tell"):
+        reference.score({key: value[:1] for key, value in functionals.items()}, FLAT)
+    with pytest.raises(ValueError, match=r"log_lik: NaN or infinite"):
+        reference.score(functionals | {"log_lik": np.full((2, 8), np.nan)}, FLAT)
+    with pytest.raises(ValueError, match="fit no posterior alone"):
+        reference.score({"theta": np.zeros((2, 8))})
+    with pytest.raises(ValueError, match=r"w1 has shape \(8,\); wanted: \(chain, draw"):
+        reference.score({"w1": np.zeros(8)}, FLAT)
+
+
+def test_files_that_cannot_be_read_are_told(tmp_path, capsys):
+    def say(name, text=""):
+        (tmp_path / name).write_text(text)
+        assert reference.main([str(tmp_path / name)]) == 2
+        return capsys.readouterr().err
+
+    assert reference.main([str(tmp_path / "nowhere.csv")]) == 2
+    assert "there is no file" in capsys.readouterr().err
+    assert "wanted: a netCDF file (.nc) or a CSV" in say("draws.txt")
+    assert "wanted: one called chain" in say("a.csv", "draw,p[1]\n0,0.5\n")
+    assert "wanted: chains of one length" in say("b.csv", "chain,p[1]\n1,0.5\n1,0.5\n2,0.5\n")
+    assert "p[1] hold other things than numbers" in say("c.csv", "chain,p[1]\n1,a\n2,b\n")
+    assert "2 columns do not fill an array" in say("d.csv", "chain,p[1],p[3]\n1,0.1,0.2\n2,0.1,0.2\n")
+
+
+def test_the_list_names_what_is_asked(capsys):
+    assert reference.main(["--list"]) == 0
+    said = capsys.readouterr().out
+    assert f"{FLAT}, functionals: p[40], log_lik" in said
+    assert f"{CURVES}, unknowns: w[4], b[4], mu[5], tau_shape, tau_level, sigma" in said
