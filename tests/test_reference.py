@@ -35,23 +35,24 @@ def slow_down(values, rho):
 
 
 def test_right_draws_pass_nearly_always():
-    """One false alarm in a hundred is promised; of 100 runs against references of their own, 5 would be a scandal."""
+    """One false alarm in a hundred is promised; four in 50 runs would come by chance once in 600 tests."""
     words = []
-    for seed in range(1, 101):
-        own = reference.make_reference(list(map(str, range(N))), make_truth(2 * seed, (4, 1000)))
+    for seed in range(50):  # references of their own, no larger than the runs: its errors count as much
+        own = reference.make_reference(list(map(str, range(N))), make_truth(2 * seed, (4, 500)))
         words.append(reference.compare(make_truth(2 * seed + 1, (4, 500)), own).verdict)
-    assert words.count(reference.WRONG) <= 4
+    assert words.count(reference.WRONG) <= 3
     assert words.count(reference.FEW) == 0
 
 
 def test_slow_chains_pass_too_their_errors_being_larger():
     names = list(map(str, range(N)))
     words = []
-    for seed in range(30):
+    for seed in range(12):
         rng = np.random.default_rng(seed)
-        own = reference.make_reference(names, rng.normal(size=(10, 1000, N)))
-        words.append(reference.compare(slow_down(rng.normal(size=(4, 3000, N)), 0.7), own).verdict)
-    assert words.count(reference.WRONG) <= 2
+        own = reference.make_reference(names, rng.normal(size=(4, 1000, N)))
+        words.append(reference.compare(slow_down(rng.normal(size=(4, 1500, N)), 0.7), own).verdict)
+    assert words.count(reference.WRONG) <= 1
+    assert words.count(reference.FEW) == 0
 
 
 @pytest.mark.parametrize("k", [0, 12, 25])
@@ -100,8 +101,8 @@ def test_chains_that_do_not_move_are_not_judged_right(truth):
 
 
 def test_the_reference_has_errors_of_its_own(truth):
-    """Ten times as many draws, and the error stays above that of the reference."""
-    found = reference.compare(make_truth(1, (4, 20_000)), truth)
+    """Twice as many draws, and the error stays above that of the reference."""
+    found = reference.compare(make_truth(1, (4, 5000)), truth)
     assert (found.bias_error > 1 / np.sqrt(truth.ess)).all()
     assert found.verdict == reference.RIGHT
 
