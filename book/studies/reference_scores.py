@@ -1,8 +1,8 @@
 """Samplers scored by `bnn.reference`, and the scorer by itself: how often it calls the right wrong, and what it sees.
 
-A row of `what` "false alarms" or "planted" draws a reference anew from the stored draws, and draws for a sampler that is
-right, or whose one functional is shifted; another functional each time. The other rows are samplers, each with
-four chains, or four thousand independent draws. Of a sampler that must be caught, no setting was tried but this one.
+A row whose `what` is "shift 0.2" draws a reference anew from the stored draws, and draws of a sampler that is right but
+for one functional, another one each time, which is shifted so far; with "shift 0.0" all are right. The other rows are
+samplers, each with four chains, or with independent draws. Each was run with one setting, and no other was tried.
 """
 
 from functools import lru_cache
