@@ -1,0 +1,93 @@
+"""The book's samplers, scored by the references: right ones pass, a wrong one is caught. And the scorer's own trial."""
+
+import numpy as np
+import pytest
+from bnn import inference, posteriors, reference
+from bnn.posteriors import CURVES, FLAT
+from studies import reference_scores
+
+FEW = 50  # effective draws, from which on even a short run's errors can be believed
+
+
+def find_far(draws, posterior=FLAT):
+    """Functionals that are too far away, among those with some effective draws."""
+    found = reference.score(draws, posterior)
+    judged = np.minimum(found.ess, found.ess_tail) > FEW
+    assert judged.mean() > 0.5, "too short a run for this test"
+    return list(np.array(found.names)[judged & (found.distance > found.limit)])
+
+
+def shorten(monkeypatch, draws, tune):
+    settings = {"draws": draws, "tune": tune, "target_accept": 0.9}
+    monkeypatch.setattr(reference_scores, "SETTINGS", {FLAT: settings, CURVES: settings})
+
+
+# --- short runs
+
+
+def test_a_short_run_of_nutpie_is_nowhere_far_from_the_reference(monkeypatch):
+    shorten(monkeypatch, 500, 400)
+    assert find_far(reference_scores.draw_nutpie(FLAT, 1)) == []
+
+
+def test_a_short_run_in_the_page_is_nowhere_far_from_the_reference(monkeypatch):
+    shorten(monkeypatch, 120, 150)
+    assert find_far(reference_scores.draw_page(FLAT, 1)) == []
+
+
+def test_advi_is_caught():
+    fit = inference.fit_advi(reference_scores.build(FLAT), 15_000, seed=1)
+    draws = {name: value.reshape(4, 500, *value.shape[1:]) for name, value in fit.draw(2000, seed=1).items()}
+    assert reference.score(draws, FLAT).verdict == reference.WRONG
+
+
+def test_the_references_own_draws_pass_and_logits_a_tenth_too_large_are_caught():
+    chains = posteriors.read_zipped(posteriors.FOLDER / "reference_posteriors" / "draws" / "draws", FLAT)
+    p = np.array([[chain[f"p[{k}]"] for chain in chains[:4]] for k in range(1, 41)]).transpose(1, 2, 0)
+    log_lik = np.array([chain["log_lik"] for chain in chains[:4]])
+    assert reference.score({"p": p, "log_lik": log_lik}, FLAT).verdict == reference.RIGHT
+    steeper = 1 / (1 + ((1 - p) / p) ** 1.1)
+    found = reference.score({"p": steeper, "log_lik": log_lik}, FLAT)
+    assert found.verdict == reference.WRONG
+
+
+# --- whole runs
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("what", "posterior"), [("nutpie", FLAT), ("nutpie", CURVES), ("PyMC", CURVES), ("in the page", FLAT)]
+)
+def test_a_whole_run_passes(what, posterior):
+    found = reference.score(reference_scores.DRAW[what](posterior, 11), posterior)
+    assert found.verdict == reference.RIGHT, str(found)
+
+
+@pytest.mark.slow
+def test_numpyro_passes():
+    import pymc as pm
+
+    settings = reference_scores.SETTINGS[CURVES] | inference.ONE_CORE | {"nuts": {"chain_method": "sequential"}}
+    tree = pm.sample(model=posteriors.build(CURVES), nuts_sampler="numpyro", random_seed=12, **settings)
+    assert reference.score(reference_scores.pick(CURVES, tree), CURVES).verdict == reference.RIGHT
+
+
+# --- the scorer's trial
+
+
+@pytest.fixture
+def rows(monkeypatch):
+    """In place of the stored draws: forty-one normals, each with its own unit."""
+    values = np.random.default_rng(0).normal(size=(3000, 41)) * np.geomspace(0.01, 100, 41)
+    stored = reference.Reference(posteriors.load(FLAT).names, values, np.full(41, 3000.0))
+    monkeypatch.setattr(reference_scores, "load_rows", lambda name: values)
+    monkeypatch.setattr(reference, "load_reference", lambda name: stored)
+    monkeypatch.setattr(reference_scores, "N_REPEATS", 15)
+
+
+def test_a_shift_is_counted_in_sds_and_only_the_shifted_is_seen(rows):
+    none, small, large = (reference_scores.score_the_scorer(FLAT, shift, 1) for shift in (0.0, 0.03, 0.25))
+    assert none["alarms"] <= 1
+    assert none["seen"] == 0
+    assert small["seen"] <= 4
+    assert large["seen"] == large["alarms"] == large["repeats"] == 15
