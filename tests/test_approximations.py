@@ -96,20 +96,6 @@ def test_the_decay_of_the_peers_is_the_best_on_the_tuning_data():
     assert {row["data_seed"] for row in rows}.isdisjoint(replication.DATA_SEEDS)
 
 
-@pytest.mark.parametrize(("method", "members"), [("deep ensemble", 3), ("one-hot MLP", 1), ("one-hot ensemble", 3),
-                                                 ("learned angles", 3)])  # fmt: skip
-def test_a_peer_learns_clear_moons_and_answers_at_any_points(monkeypatch, method, members):
-    monkeypatch.setattr(_approximations, "N_MEMBERS", 3)
-    moons = data.rotated_moons(seed=7, n_groups=3, n_train=40, n_test=60, noise=0.05)
-    predict_at = replication.PEERS[method](moons, 0.1, 1)
-    p = predict_at(moons.X_test)
-    assert p.shape == (1, members, 3, 60)
-    assert ((p.mean(axis=(0, 1)) > 0.5) == moons.y_test).mean(axis=1).min() > 0.9  # each group by its own answer
-    everywhere = predict_at(moons.X_test[1])
-    assert everywhere.shape == p.shape
-    np.testing.assert_allclose(everywhere[..., 1, :], p[..., 1, :], rtol=1e-9)
-
-
 def test_narrow_angles_turn_the_same_points():
     wide, narrow = (replication.make_data(level, "angles", 301) for level in ("", "60 degrees"))
     assert np.ptp(narrow.angle) < 60 < np.ptp(wide.angle)

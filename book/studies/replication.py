@@ -3,19 +3,17 @@
 Three parts, one row for each fit of a data set by a method:
 
 - "data sets": twenty data sets that no other page shows, five methods;
-- "approximations": the hierarchical network on the same data sets by other ways than NUTS, and peers that have no
-  posterior; "tuning" is how the peers got their weight decay, on other data;
+- "approximations": the hierarchical network on the same data sets by other ways than NUTS, and two peers; "tuning" is
+  how the peers got their weight decay, on other data;
 - "choices": one thing changed at a time, on the first five of the data sets.
-
-A hierarchical network is sampled until its verdict holds, by four more chains at a time and sixteen at most.
 """
 
 import time
-import warnings
 from functools import lru_cache
 from itertools import product
 
 import numpy as np
+import pymc as pm
 from bnn import data, diagnose, inference, models, predict, score
 from bnn.fuse import fuse
 
@@ -34,7 +32,7 @@ DTYPE = {
     "choices": "float32",
 }  # of the likelihood; level "default" shows that it changes nothing
 ALPHAS = (0.01, 0.1, 0.3, 1, 3, 10)
-ALPHA = {"deep ensemble": 0.3, "one-hot MLP": 3, "one-hot ensemble": 3, "learned angles": 3}  # the best mean lpd on the tuning data, rows of part "tuning"
+ALPHA = {"deep ensemble": 0.3, "one-hot MLP": 3}  # the best mean lpd on the tuning data, rows of part "tuning"
 
 POSTERIORS = ("unpooled, N(0, 1)", "control, learned scales", "hierarchical", "informed per layer", "informed jointly")
 APPROXIMATIONS = {
@@ -44,12 +42,7 @@ APPROXIMATIONS = {
     "Laplace": _approximations.fit_laplace,
     "Laplace, linearised": _approximations.fit_laplace,
 }
-PEERS = {
-    "deep ensemble": _approximations.fit_ensemble,
-    "one-hot MLP": _approximations.fit_one_hot,
-    "one-hot ensemble": _approximations.fit_one_hot_ensemble,
-    "learned angles": _approximations.fit_angles,
-}
+PEERS = {"deep ensemble": _approximations.predict_ensemble, "one-hot MLP": _approximations.predict_one_hot}
 # level: (what changes in the data, in both networks, in the hierarchical network alone)
 CHOICES = {
     "default": {"default": ({}, {"n_hidden": _fits.N_HIDDEN}, {})},
@@ -119,10 +112,11 @@ def block(case):
 def estimate(case):
     """CPU-seconds that a row takes on the machine of the tables, roughly: for the progress bar and the tests."""
     part, method, level = case["part"], case["method"], case["level"]
-    if part == "tuning" or method in PEERS:
-        return {"one-hot MLP": 1}.get(method, 10)
+    if part == "tuning":
+        return 2
     if part == "approximations":
-        return {"mean-field ADVI": 12, "full-rank ADVI, 5 units": 35, "Pathfinder": 30}.get(method, 15)
+        costs = {"mean-field ADVI": 12, "full-rank ADVI, 5 units": 35, "Pathfinder": 30, "deep ensemble": 1}
+        return costs.get(method, 10 if "Laplace" in method else 1)
     if part == "data sets":
         return {"hierarchical": 80, "unpooled, N(0, 1)": 22, "control, learned scales": 37}.get(method, 55)
     more = {"50": 3, "200": 3, "one per connection": 3, "2 x 16": 1.5, "3 x 8": 1.5, "3": 0.3, "6": 0.4}.get(level, 1)
@@ -166,14 +160,12 @@ def _make_unbalanced(data_seed, n_groups=18, fewest=5, most=200):
 
 # --- a row
 
-PLACES = ("train", "test", "ring1", "ring2", "ring3", "ring4")
 COLUMNS = """
     failed reason train_accuracy accuracy accuracy_se accuracy_mcse accuracy_groups lpd lpd_se lpd_mcse lpd_groups
-    brier brier_se brier_mcse brier_groups ece bins rhat ess ess_tail divergences move passed converged runs gradients
+    brier brier_se brier_mcse brier_groups ece bins rhat ess ess_tail divergences move passed converged gradients
     sd1 sd2 sd3 sd4 sd_spread1 sd_spread2 sd_spread3 sd_spread4 p_last_largest loss khat flat_directions cpu_seconds
 """
-COVERAGE = [*(f"cover_{place}{end}" for place in PLACES for end in ("", "_se")), "too_sure"]
-EMPTY = dict.fromkeys([*COLUMNS.split(), *COVERAGE])
+EMPTY = dict.fromkeys(COLUMNS.split())
 UNCOMPARED = ("cpu_seconds",)
 
 
@@ -182,9 +174,7 @@ def compute(part, choice, level, method, data_seed, seed):
 
     `accuracy` is in %, `lpd` in nats per point. `_se` is the standard error over categories, `_mcse` the Monte Carlo
     error. `ece` is the expected calibration error in points, and `bins` has for each tenth of probability the number of
-    test points, the sum of their probabilities, and how many are of class 1. `gradients` counts them for each draw,
-    `runs` of four chains were drawn until the verdict held. `cover_…` is how often 90 % intervals hold the true
-    probability (`_fits.measure_coverage`), not for choices and where a method has one probability and no interval.
+    test points, the sum of their probabilities, and how many are of class 1. `gradients` counts them for each draw.
     `cpu_seconds` is all that the fit takes, compiling included; an informed row's has the alignment in it where it is
     the first to need it, but not the hierarchical run, whose draws it shares.
     """
@@ -194,18 +184,15 @@ def compute(part, choice, level, method, data_seed, seed):
     try:
         if method in PEERS:
             alpha = float(level) if part == "tuning" else ALPHA[method]
-            predict_at = PEERS[method](moons, alpha, seed)
-            p_train, p_test = (predict_at(X).mean(axis=(0, 1)) for X in (moons.X_train, moons.X_test))
+            p_train, p_test = PEERS[method](moons, alpha, seed)
             found = {}
         elif method in APPROXIMATIONS:
-            p_train, p_test, found, predict_at = _approximate(method, moons, seed)
+            p_train, p_test, found = _approximate(method, moons, seed)
         else:
-            p_train, p_test, found, predict_at = _sample(part, choice, level, method, data_seed, seed, moons)
+            p_train, p_test, found = _sample(part, choice, level, method, data_seed, seed, moons)
     except FloatingPointError as error:
         return row | {"failed": True, "reason": str(error)[:200], "cpu_seconds": round(time.process_time() - start, 1)}
     row |= {"failed": False, "cpu_seconds": round(time.process_time() - start, 1)} | found
-    if part in ("data sets", "approximations") and method != "one-hot MLP":
-        row |= _fits.measure_coverage(predict_at, moons)
     y, p = np.concatenate(list(moons.y_train)), np.concatenate(list(p_train))
     row["train_accuracy"] = score.score(p, y)["accuracy"]
     return row | _score(p_test, moons.y_test)
@@ -245,7 +232,7 @@ def _jackknife(draws, y, n_blocks=20):
 
 
 def _sample(part, choice, level, method, data_seed, seed, moons):
-    """Train probabilities, draws of test probabilities, what a row says of the run, and a function that predicts."""
+    """Train probabilities, draws of test probabilities, and what a row says of the run."""
     if method == "hierarchical":
         return _sample_hierarchical(part, choice, level, data_seed, seed, moons)
     _, shared, _ = CHOICES.get(choice, {}).get(level, ({}, {}, {}))
@@ -267,16 +254,8 @@ def _sample(part, choice, level, method, data_seed, seed, moons):
         for g, tree in enumerate(trees)
     ]  # fmt: skip
     gradients = np.mean([tree["sample_stats"]["n_steps"].mean() for tree in trees])
-    return p_train, *_predict(weights, moons, activation, _fits.summarise(verdicts) | {"gradients": float(gradients)})
-
-
-def _predict(weights, moons, activation, found):
-    """Draws of test probabilities, `found` as it came, and the function that predicts."""
-
-    def predict_at(X):
-        return predict.predict_groups(weights, X, activation=activation)
-
-    return _join_chains(predict_at(moons.X_test)), found, predict_at
+    p_test = predict.predict_groups(weights, moons.X_test, activation=activation)
+    return p_train, _join_chains(p_test), _fits.summarise(verdicts) | {"gradients": float(gradients)}
 
 
 @lru_cache(maxsize=1)
@@ -285,39 +264,24 @@ def _run_hierarchical(part, choice, level, data_seed, seed):
     _, shared, own = CHOICES.get(choice, {}).get(level, ({}, {}, {}))
     options = {"n_hidden": _fits.N_HIDDEN} | shared | own
     model = models.hierarchical_bnn(list(moons.X_train), list(moons.y_train), **options)
-    compiled = inference.compile_nuts(fuse(model, dtype=DTYPE[part]))
-
-    def sample(random_seed):
-        return inference.sample_nuts(compiled, seed=random_seed, target_accept=_fits.TARGET, **SAMPLER[part][0])
-
-    def identify(posterior):
-        return _identify(posterior, predict.combine_weights(posterior), moons, shared.get("activation", "tanh"))[1]
-
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="The verdict still fails")  # column "converged" says it
-        return inference.sample_until(identify, random_seed=seed, sample=sample)
-
-
-def _identify(posterior, weights, moons, activation):
-    """Mean train probabilities of each group, and what the verdict of a hierarchical network asks."""
-    p_train, quantities = _list_quantities(weights, moons, activation)
-    quantities["log likelihood"] = quantities["log likelihood"].sum(axis=-1)
-    return p_train, quantities | {name: posterior[name].values for name in posterior if name.startswith("sd")}
+    settings = {"target_accept": _fits.TARGET, **SAMPLER[part][0], **inference.ONE_CORE}
+    return pm.sample(model=fuse(model, dtype=DTYPE[part]), random_seed=seed, **settings)
 
 
 def _sample_hierarchical(part, choice, level, data_seed, seed, moons):
     tree = _run_hierarchical(part, choice, level, data_seed, seed)
     activation = CHOICES.get(choice, {}).get(level, ({}, {}, {}))[1].get("activation", "tanh")
-    posterior = tree["posterior"].to_dataset()
+    posterior = tree["posterior"]
     weights = predict.combine_weights(posterior)
-    p_train, quantities = _identify(posterior, weights, moons, activation)
-    found = _fits.summarise([diagnose.verdict(quantities, tree)])
+    p_train, quantities = _list_quantities(weights, moons, activation)
+    quantities["log likelihood"] = quantities["log likelihood"].sum(axis=-1)
+    sds = {name: posterior[name].values for name in posterior if name.startswith("sd")}
+    found = _fits.summarise([diagnose.verdict(quantities | sds, tree)])
     found["passed"] *= len(moons.y_test)
-    found["runs"] = len(tree.attrs["verdicts"])
     found["gradients"] = float(tree["sample_stats"]["n_steps"].mean())
-    sds = [values for name, values in quantities.items() if name.startswith("sd")]
-    found |= _describe_sds([np.sqrt((sd**2).reshape(*sd.shape[:2], -1).mean(axis=-1)) for sd in sds])
-    return p_train, *_predict(weights, moons, activation, found)
+    sizes = [np.sqrt((sd**2).reshape(*sd.shape[:2], -1).mean(axis=-1)) for sd in sds.values()]
+    found |= _describe_sds(sizes)
+    return p_train, _join_chains(predict.predict_groups(weights, moons.X_test, activation=activation)), found
 
 
 def _describe_sds(sds):
@@ -329,8 +293,7 @@ def _describe_sds(sds):
 
 @lru_cache(maxsize=1)
 def _learn(part, choice, level, data_seed, seed):
-    tree = _run_hierarchical(part, choice, level, data_seed, seed)
-    return _fits.learn_priors(tree["posterior"].to_dataset())
+    return _fits.learn_priors(_run_hierarchical(part, choice, level, data_seed, seed)["posterior"])
 
 
 def _list_quantities(weights, moons, activation):
@@ -353,7 +316,7 @@ def _join_chains(p):
 
 
 def _approximate(method, moons, seed):
-    """Train probabilities, draws of test probabilities, what a row says of the fit, and a function that predicts."""
+    """Train probabilities, draws of test probabilities, and what a row says of the fit."""
     n_hidden = (5, 5) if "5 units" in method else _fits.N_HIDDEN
     model = fuse(models.hierarchical_bnn(moons.X_train, moons.y_train, n_hidden=n_hidden))
     draws, found = APPROXIMATIONS[method](model, seed)
@@ -361,12 +324,9 @@ def _approximate(method, moons, seed):
     if not all(np.isfinite(values).all() for values in draws.values()):
         raise FloatingPointError("draws are not finite")
     found |= _describe_sds([draws[f"sd{k}"] for k in (1, 2, 3)])
-    posterior = {name: values[None] for name, values in draws.items()}
-
-    def predict_at(X):
-        if method.endswith("linearised"):
-            return _approximations.predict_linearised(model, X=X, **linear)[None]
-        return predict.predict_groups(posterior, X)
-
-    p = [predict_at(X)[0] for X in (moons.X_train, moons.X_test)]
-    return p[0].mean(axis=0), p[1], found, predict_at
+    if method.endswith("linearised"):
+        p = [_approximations.predict_linearised(model, X=X, **linear) for X in (moons.X_train, moons.X_test)]
+    else:
+        posterior = {name: values[None] for name, values in draws.items()}
+        p = [predict.predict_groups(posterior, X)[0] for X in (moons.X_train, moons.X_test)]
+    return p[0].mean(axis=0), p[1], found
