@@ -2,6 +2,12 @@
 
 import numpy as np
 
+RATINGS = np.array(
+    [
+        [1.35, 0.89, 1.09, 1.14, 0.75, 0.76, 0.83, 0.87, 1.07],
+        [-0.59, -0.27, -0.47, -0.75, -2.36, 0.26, 0.05, 0.23, 0.32],
+    ]
+)
 PAIRS = [(a, b) for a in range(0, 20, 2) for b in range(a + 2, 20, 2)]
 
 
@@ -25,6 +31,10 @@ WRONG = {
         lambda: np.array([2.2, 2.0, 1.2, 0.6]),
         # the band of the mean, without noise and without the day 21
         lambda: np.array([4.2, 3.4, 2.1, 1.01]),
+        # in percent
+        lambda: np.array([422.0, 322.0, 231.0, 128.0]),
+        # the ends of 95 %
+        lambda: np.array([4.2, 3.2, 2.3, 1.28]) ** 1.19,
     ],
     "check_ratings": [
         lambda: (None, None),
@@ -36,6 +46,16 @@ WRONG = {
         lambda: (np.full(9, 1.0), np.append(np.ones(8), -np.inf)),
         # nothing was passed as seen
         lambda: (np.full(9, 1.0), np.full(9, -1.2)),
+        # one for all
+        lambda: np.repeat(np.mean(RATINGS, axis=1), 9).reshape(2, 9),
+        # the chicks in reverse order
+        lambda: RATINGS[:, ::-1],
+        # early and later exchanged
+        lambda: RATINGS[::-1],
+        # bits, not nats
+        lambda: RATINGS / np.log(2),
+        # the sum over draws, not their mean
+        lambda: np.add(RATINGS, [[1.4], [0]]),
     ],
     "check_plan": [
         lambda: None,
@@ -48,5 +68,9 @@ WRONG = {
         lambda: {pair: -sd + 0.6 for pair, sd in plan().items()},
         # the best two without a late one
         lambda: plan(best=(4, 8)),
+        # sds in percent
+        lambda: plan(scale=57.5),
+        # each an array, not its mean
+        lambda: {pair: np.full(4, sd) for pair, sd in plan().items()},
     ],
 }
