@@ -45,6 +45,10 @@ WRONG = {
         lambda: np.array([[0.95, 0.96, 0.98, 1], [0.69, 0.72, 0.75, 0.9], [0.5, 0.4, 0.3, 0.1]]),
         # columns in another order than the sizes
         lambda: np.array([[1, 1, 1, 1.0], [0.87, 1, 0.99, 1], [0.71, 1, 0.81, 1]]),
+        # the sd with ddof=0
+        lambda: np.array([[1, 1, 1, 1.0], [0.95, 0.99, 1, 1], [0.85, 0.89, 1, 1]]),
+        # sizes of 3, 4, 6 and 11
+        lambda: np.array([[1, 1, 1, 1.0], [0.93, 1, 1, 1], [0.81, 0.93, 1, 1]]),
     ],
     "check_variants": [
         lambda: None,
@@ -61,5 +65,11 @@ WRONG = {
         lambda: vary(mu=40 * MU),
         # nothing was changed
         lambda: vary(mu=MU),
+        # standard deviations in place of standard errors
+        lambda: vary(mu=0.074 + 4.5 * (MU - 0.074), tau=4.5 * TAU),
+        # variances
+        lambda: vary(tau=TAU**2),
+        # one chain's mean for all draws
+        lambda: vary(mu=np.full_like(MU, 0.0738)),
     ],
 }
