@@ -36,6 +36,9 @@ WRONG = {
         lambda: None,
         lambda: np.array([0.5, 0.3, 0.4]),  # divided by the sd of the draws
         lambda: np.array([-17.8, 8.6, -17.1]),  # with their signs
+        lambda: np.array([9.0, 17.8, 15.9]),  # the questions in another order
+        lambda: np.array([35.6, 18.0, 31.8]),  # over the error of one engine, and half of it
+        lambda: np.full(3, 14.2),  # one for all
         lambda: np.array([5400.0, 2700.0, 150.0]),  # the squared errors were not rooted
         lambda: np.array([17.8]),
         lambda: np.array([np.nan, 8.6, 17.1]),
