@@ -7,6 +7,7 @@ import numpy as np
 rng = np.random.default_rng(1)
 UNLABELLED = SimpleNamespace(labels=None)
 SPREAD = np.linspace(-1e-3, 1e-3, 5)
+OWN = (-0.0358, -0.0227, -0.0100, -0.0048, -0.0040)
 
 
 def draw(*spreads, mean=0.3):
@@ -32,6 +33,8 @@ WRONG = {
         lambda: (UNLABELLED, draw(0.1, 0.12, 0.05)),
         # three students
         lambda: (UNLABELLED, np.repeat(draw(0.1), 3, axis=2)),
+        # random numbers for probabilities
+        lambda: (UNLABELLED, rng.random((4, 100, 3))),
         # logits
         lambda: (UNLABELLED, 3 * rng.normal(size=(4, 100, 3))),
     ],
@@ -43,6 +46,11 @@ WRONG = {
         # columns minus the others
         lambda: lose(own=(0.037, 0.018, 0.012, 0.007, 0.004)),
         # max_train not passed on
+        # twice as much
+        lambda: {most: 2 * gains for most, gains in lose(own=OWN).items()},
+        # the line for all and the line for each exchanged
+        lambda: {most: gains[:, ::-1] for most, gains in lose(own=OWN).items()},
+        # max_train not passed on
         lambda: {most: lose()[100] for most in (50, 100, 200, 400, None)},
         # means over splits
         lambda: {most: gains.mean(axis=0) for most, gains in lose().items()},
@@ -52,6 +60,11 @@ WRONG = {
         lambda: {"bend": -0.02, "own": -0.001},  # one split
         # one split for all seeds
         lambda: {"bend": np.full(5, -0.02), "own": np.full(5, -0.001)},
+        # straight minus bent
+        # own minus straight, two steps at once
+        lambda: {"bend": -0.002 + SPREAD, "own": -0.0028 + SPREAD},
+        # twice as many rows
+        lambda: {"bend": -0.0012 + SPREAD, "own": -0.0005 + SPREAD},
         # straight minus bent
         lambda: {"bend": 0.002 + SPREAD, "own": 0.001 + SPREAD},
         # scores, not gains
