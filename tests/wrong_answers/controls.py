@@ -40,6 +40,8 @@ WRONG = {
         lambda: {"N(0, 1)": 0.0355, "learned scales": 0.0016},
         lambda: compare(0.001, -0.033),  # the first layer's scale, or none
         lambda: compare(-0.0355, -0.0016),  # the other minus this
+        lambda: compare(0.071, 0.0032),  # twice the lpd
+        lambda: {"N(0, 1)": (0.0355, 0.0155), "learned scales": (0.0016, 0.0034)},  # sds, not errors
         lambda: compare(0.0355, -0.0855),  # not the same categories
     ],
 }
