@@ -50,9 +50,6 @@ WRONG = {
         lambda: count(lambda order, sign: sign * order),  # from 0, which has no sign
         lambda: count(lambda order, sign: sign + order),  # two names with one number
         lambda: count(lambda order, sign: sign * (order + 1), axis=None),  # single numbers
-        lambda: (
-            lambda labelling, steep: make_percent(*2 * [count(lambda o, s: s * (o + 1))(labelling, steep)["all units"]])
-        ),
     ],
     "check_signs": [
         lambda: None,
