@@ -65,8 +65,8 @@ WRONG = {
         lambda: {5: 0.4, 20: 0.3, 32: 0.2, 45: 0.3, 58: 0.4},
         # for every day of the season
         lambda: {day: np.full(60, 90.0 - day / 10) for day in (5, 20, 32, 45, 58)},
-        # the days in reverse order
-        lambda: dict(zip((5, 20, 32, 45, 58), (129.8, 130.1, 133.9, 132.4, 128.6), strict=True)),
+        # the numbers of the days before
+        lambda: dict(zip((5, 20, 32, 45, 58), (129.8, 128.6, 132.4, 133.9, 130.1), strict=True)),
         # sums over the season
         lambda: dict(zip((5, 20, 32, 45, 58), (7717.0, 7943.0, 8032.0, 7805.0, 7788.0), strict=True)),
         lambda: dict(zip((5, 20, 32, 45, 58), (128.6, 132.4, None, 130.1, 129.8), strict=True)),
