@@ -26,6 +26,9 @@ WRONG = {
         # the ratio of the errors, not squared
         lambda: {"accuracy": (0.1955, 0.3259, 33.0), "lpd": (0.0027, 0.0070, 52.0)},
         # paired and unpaired exchanged
+        # one sd of the two, and a variance
+        lambda: {"accuracy": (0.1955, 0.29, 44.0), "lpd": (0.0027, 0.0065, 116.0)},
+        # paired and unpaired exchanged
         lambda: {"accuracy": (0.3259, 0.1955, 7.2), "lpd": (0.0070, 0.0027, 3.0)},
         # the difference of the two errors in place of the error of the difference
         lambda: {"accuracy": (0.0038, 0.3259, 147_000), "lpd": (0.0027, 0.0070, 134.0)},
