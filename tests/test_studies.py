@@ -398,6 +398,14 @@ def test_some_rows_of_a_table_are_run_again_and_the_others_kept(written, client,
     assert _checks.find_state("toy", command.load("toy"), found)[0] == "check"
 
 
+def test_of_several_conditions_all_must_hold(written, client, table, monkeypatch):
+    falsify(written / "toy.json", table, lambda rows: [row.update(score=3.0) for row in rows])
+    monkeypatch.setattr(_tasks, "_connect", lambda _: contextlib.nullcontext(client))
+    assert main(["toy", "--only", "noise=10", "--only", "seed=2"]) == 0
+    rows = json.loads((written / "toy.json").read_text())["rows"]
+    assert [(row["noise"], row["seed"]) for row in rows if row["score"] != 3.0] == [(10, 2)]
+
+
 def test_a_row_of_what_is_measured_is_added_on_the_machine_of_the_others_only(written, client, table, monkeypatch):
     monkeypatch.setattr(sys.modules["toy_of_test_studies"], "MEASURED", True)
     path = written / "toy.json"
@@ -413,7 +421,7 @@ def test_a_row_of_what_is_measured_is_added_on_the_machine_of_the_others_only(wr
 
 def test_rows_that_no_study_has_are_refused_and_nothing_is_written(written, client, table, capsys):
     before = (written / "toy.json").read_text()
-    with pytest.raises(SystemExit, match=r"toy has no case with noise=2; there are: 1, 10"):
+    with pytest.raises(SystemExit, match=r"toy has no case with noise=2; there are: noise: 1, 10"):
         main(["toy", "--only", "noise=2"])
     with pytest.raises(SystemExit):
         main(["--only", "noise=2"])

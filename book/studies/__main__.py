@@ -86,7 +86,7 @@ def run(name, client=None):
     print(f"wrote {name}.json with {len(rows)} rows, digest {table['digest'][:16]}")
 
 
-def run_rows(name, column, value, client=None):
+def run_rows(name, wanted, client=None):
     """Compute some rows of a table anew and keep the others; the table loses its stamp, and wants a check.
 
     What is never compared, such as seconds, stays as it was: side by side in a table, it is of one machine. So rows of
@@ -95,7 +95,7 @@ def run_rows(name, column, value, client=None):
     Parameters
     ----------
     name : str
-    column, value : str, such as "method" and "Pathfinder": what the cases have in common
+    wanted : dict of str to str, such as {"method": "Pathfinder"}: what the cases have in common
     client : distributed.Client, or None as in `_tasks.run_tasks`
 
     Raises
@@ -105,10 +105,14 @@ def run_rows(name, column, value, client=None):
         like that.
     """
     study, table = load(name), read(name)
-    blocks = [[case for case in block if str(case.get(column)) == value] for block in _tasks.list_blocks(study)]
+    blocks = [
+        [case for case in block if all(str(case.get(column)) == value for column, value in wanted.items())]
+        for block in _tasks.list_blocks(study)
+    ]
     if not any(blocks):
-        known = sorted({str(case.get(column)) for case in study.CASES})
-        raise SystemExit(f"{name} has no case with {column}={value}; there are: {', '.join(known)}")
+        asked = " and ".join(f"{column}={value}" for column, value in wanted.items())
+        known = "; ".join(f"{c}: {', '.join(sorted({str(case.get(c)) for case in study.CASES}))}" for c in wanted)
+        raise SystemExit(f"{name} has no case with {asked}; there are: {known}")
     old = {_key(_checks.get_case(row, study)): row for row in (table or {"rows": []})["rows"]}
     if study.MEASURED:
         refused = table is None or table["machine"] != machine()
@@ -252,15 +256,15 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m studies", description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--check", action="store_true", help="compute some rows again, stamp what agrees, run nothing")
-    parser.add_argument("--only", metavar="COLUMN=VALUE", help="run some rows of one study, keep the others")
+    parser.add_argument("--only", metavar="COLUMN=VALUE", action="append",
+                        help="run some rows of one study, keep the others; given twice, both must hold")  # fmt: skip
     parser.add_argument("--list", action="store_true", help="say how it stands, change nothing")
     asked = parser.parse_args(arguments)
     failed = False
     if asked.only:
-        if len(asked.names) != 1 or "=" not in asked.only:
+        if len(asked.names) != 1 or not all("=" in text for text in asked.only):
             parser.error("--only wants one study, and a column with its value: replication --only method=Pathfinder")
-        column, _, value = asked.only.partition("=")
-        run_rows(asked.names[0], column, value)
+        run_rows(asked.names[0], dict(text.split("=", 1) for text in asked.only))
         return 0
     for name in asked.names or list_in_order():
         study, table = load(name), read(name)
