@@ -157,9 +157,9 @@ def write_draws(table, folder=FOLDER):
     """The draws of the first sampler, and what is known of both."""
     for name in NAMES:
         rows = [row for row in table["rows"] if row["posterior"] == name]
-        draws = {sampler: gather(name, sampler, rows) for sampler in SAMPLERS}
-        chains = [round_draws(name, chain) for chain in draws[SAMPLERS[0]]]
-        write_zipped(folder / "reference_posteriors" / "draws" / "draws", name, chains)
+        chains = {s: [round_draws(name, chain) for chain in gather(name, s, rows)] for s in SAMPLERS}
+        write_zipped(folder / "reference_posteriors" / "draws" / "draws", name, chains[SAMPLERS[0]])
+        draws = {s: np.array([list(chain.values()) for chain in chains[s]]).swapaxes(1, 2) for s in SAMPLERS}
         described = {sampler: describe(draws[sampler], rows, sampler) for sampler in SAMPLERS}
         arguments = {sampler: list_arguments(SETTINGS[name, sampler]) for sampler in SAMPLERS}
         found, checks = described[SAMPLERS[0]]
