@@ -490,7 +490,7 @@ def test_the_verdict_is_the_books(name):
     wanted = diagnose.verdict(quantities, xr.DataTree.from_dict({"sample_stats": xr.Dataset(sampler)}))
     assert found["converged"] == wanted.converged
     assert found["reasons"] == REASONS[name]
-    if wanted.n_quantities:
+    if np.isfinite(wanted.rhat):
         assert found["rhatLimit"] == pytest.approx(diagnose.limit_rhat(wanted.n_quantities), rel=1e-12)
     for key in ("rhat", "ess", "move", "bfmi", "divergences"):
         assert float(found[key]) == pytest.approx(getattr(wanted, key), rel=1e-6, nan_ok=True), key

@@ -78,8 +78,8 @@ export function bfmi(energy) {
 
 /**
  * The book's verdict: bulk and tail ESS above 400 for every quantity, R-hat below what noise makes of so many
- * (`limit_rhat` in Python), divergences explained, E-BFMI of every chain at least 0.3. Divergences are explained where they are below 0.1 % of the draws, and leaving them out
- * moves no mean by more than its Monte Carlo error.
+ * (`limit_rhat` in Python), divergences explained, E-BFMI of every chain at least 0.3. Divergences are explained where
+ * they are below 0.1 % of the draws, and leaving them out moves no mean by more than its Monte Carlo error.
  * @param {{ quantities: Record<string, Draws>, divergent: ArrayLike<number | boolean>[], energy: Float64Array[] }} run
  *   divergent, energy: of each chain's draws
  * @returns {Verdict}
@@ -89,7 +89,8 @@ export function verdict({ quantities, divergent, energy }) {
   const n = divergent.reduce((sum, chain) => sum + Array.from(chain).filter(Boolean).length, 0);
   const found = {
     converged: false, rhat: NaN, rhatLimit: NaN, ess: NaN, essTail: NaN, rhatAt: "", essAt: "", essTailAt: "",
-    divergences: n, move: 0, explained: false, bfmi: NaN, constant: /** @type {string[]} */ ([]), reasons: /** @type {string[]} */ ([]),
+    divergences: n, move: 0, explained: false, bfmi: NaN,
+    constant: /** @type {string[]} */ ([]), reasons: /** @type {string[]} */ ([]),
   }; // prettier-ignore
   if (energy.length < 2 || energy[0].length < 4) return { ...found, move: NaN, reasons: ["chains"] };
   for (const [name, draws] of Object.entries(quantities)) {
