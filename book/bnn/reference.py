@@ -8,7 +8,8 @@ The file holds functionals by their names, or the unknowns as the model names th
 
 Each functional is put on the scale on which the reference is standard normal: a draw becomes the normal quantile of its
 rank among the reference's draws. There the mean of right draws is 0, which is the *bias* in posterior sds, and their
-standard deviation is 1, the *spread*. Neither minds how skewed a probability near 0 or 1 is.
+standard deviation is 1, the *spread*; where stored draws are alike to the last digit, both are counted from what the
+reference itself has there. Neither minds how skewed a probability near 0 or 1 is.
 """
 
 import argparse
@@ -27,12 +28,13 @@ from scipy.stats import norm
 from bnn import diagnose, posteriors
 from bnn.posteriors import FOLDER, NAMES
 
+DIGITS = 5  # of the stored draws
 ALARM = 0.01  # chance that a right sampler is called wrong, over all functionals together
 POWER = 0.9  # chance with which a bias of `Score.visible` would have been seen
 WRONG, FEW, RIGHT = "wrong", "too few", "right"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Reference:
     """Draws that are taken for the truth.
 
@@ -144,17 +146,35 @@ def make_reference(names, draws):
     return Reference(names, np.sort(draws.reshape(-1, len(names)), axis=0), np.minimum(found["ess"], found["ess_tail"]))
 
 
+def round_digits(values):
+    """Numbers of as many digits as the database keeps. Where many probabilities round to 1, all of them are alike."""
+    values = np.asarray(values, float)
+    power = 10.0 ** (DIGITS - 1 - np.floor(np.log10(np.where(values == 0, 1, abs(values)))))
+    return np.round(values * power) / power
+
+
 def to_normal(values, reference):
     """Draws (…, functional) as normal quantiles of their ranks among the reference's draws.
 
-    Beyond the reference's extremes, quantiles are those of half a draw more.
+    Beyond the reference's extremes, quantiles are those of half a draw more. What is equal to `DIGITS` digits shares
+    its rank, the middle one.
     """
     n = len(reference.draws)
+    values, draws = round_digits(values), round_digits(reference.draws)
     found = np.empty(values.shape)
-    for k, column in enumerate(reference.draws.T):
+    for k, column in enumerate(draws.T):
         low, high = (np.searchsorted(column, values[..., k], side=side) for side in ("left", "right"))
         found[..., k] = ndtri(((low + high) / 2 + 0.5) / (n + 1))
     return found
+
+
+@lru_cache(maxsize=8)
+def measure_own(reference):
+    """Mean, sd and kurtosis of the reference's draws on its scale, (functional,) each: 0, 1 and 3, but for ties."""
+    own = to_normal(reference.draws, reference)
+    mean, sd = own.mean(axis=0), own.std(axis=0)
+    sd = np.where(sd > 0, sd, 1)
+    return mean, sd, (((own - mean) / sd) ** 4).mean(axis=0)
 
 
 # --- the score
@@ -199,15 +219,16 @@ def score(draws, name=None, *, reference=None):
 def compare(values, reference, name=""):
     """`score` for an array (chain, draw, functional)."""
     found = diagnose.diagnose(values)
-    scores = to_normal(values, reference)
+    mean, sd, kurtosis = measure_own(reference)
+    scores = (to_normal(values, reference) - mean) / sd
     bias = scores.mean(axis=(0, 1))
     squares = (scores - bias) ** 2
     varies = squares.max(axis=(0, 1)) > 0
     bias_mcse, square_mcse = (np.where(varies, diagnose.diagnose(v)["mcse"], 0) for v in (scores, squares))
     spread = np.sqrt(squares.mean(axis=(0, 1)))
-    # the reference's own errors: a mean of independent normals, and the sd of them
+    # the reference's own errors: of a mean of independent draws, and of their sd
     bias_error = np.sqrt(bias_mcse**2 + 1 / reference.ess)
-    spread_error = np.sqrt((square_mcse / np.maximum(2 * spread, 1e-9)) ** 2 + 1 / (2 * reference.ess))
+    spread_error = np.sqrt((square_mcse / np.maximum(2 * spread, 1e-9)) ** 2 + (kurtosis - 1) / (4 * reference.ess))
     limit = float(norm.isf(ALARM / 2 / (2 * len(bias))))
     n_chains, n_draws, _ = values.shape
     return Score(
