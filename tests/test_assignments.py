@@ -8,6 +8,7 @@ as well, and compares.
 import ast
 import html
 import json
+import math
 import re
 import runpy
 from pathlib import Path
@@ -173,6 +174,23 @@ def test_nbgrader_grades_as_the_cells_run_here_and_hands_the_message_back(course
     for cell in course.source.cells:
         for region in HIDDEN_REGION.findall(cell.source):
             assert not [line for line in region.splitlines() if len(line) > 40 and line in feedback]
+
+
+@pytest.mark.slow
+def test_nbgrader_takes_the_same_marks_off_a_tenth_of_the_wrong_answers(course):
+    """One wrong answer to every part in each submission: what one costs does not depend on the others."""
+    wrong = {part: graded.make_wrong(course.name, part) for part in graded.list_parts(course.name)}
+    drawn = {part: lots.shuffle(answers)[: math.ceil(len(answers) / 10)] for part, answers in wrong.items()}
+    for k in range(max(map(len, drawn.values()))):
+        answers, wanted = list_answers(course.name, "solution"), list_points(course.source, "code")
+        titles = {part: those[k] for part, those in drawn.items() if k < len(those)}
+        for part, title in titles.items():
+            found = graded.judge(course.name, part, wrong[part][title])
+            if not any(error and error[0] == "Slow" for error in found.values()):
+                answers[part] = wrong[part][title]
+                wanted |= {test: 0 for test, error in found.items() if error and test in wanted}
+        points, errors = course.grade(f"wrong-{k}", answers)
+        assert points == wanted, (titles, errors)
 
 
 # --- every part by itself: wrong answers lose marks, right ones do not, on every DATA_SET
