@@ -4,7 +4,8 @@ import ast
 
 import numpy as np
 import pytest
-from exercised import list_changes
+from book_pages import BOOK
+from exercised import EXPLAINED, list_changes
 from mutants import list_mutants
 
 SOURCE = '''
@@ -45,3 +46,10 @@ def test_changed_results_are_no_longer_the_result():
     for value in changed.values():
         same = isinstance(value, dict) and value.keys() == right.keys()
         assert not same or any(not np.array_equal(value[key], right[key]) for key in right)
+
+
+@pytest.mark.parametrize("exercise", EXPLAINED)
+def test_what_is_explained_is_asked_by_a_chapter_and_has_a_reason(exercise):
+    chapter, check = exercise.split(".")
+    assert f"def {check}(" in (BOOK / f"{chapter}.md").read_text(encoding="utf8")
+    assert all(EXPLAINED[exercise].values())
