@@ -398,6 +398,14 @@ def test_some_rows_of_a_table_are_run_again_and_the_others_kept(written, client,
     assert _checks.find_state("toy", command.load("toy"), found)[0] == "check"
 
 
+def test_a_row_run_again_leaves_the_others_stamp_but_not_its_code(written, client, table, monkeypatch):
+    path = written / "toy.json"
+    path.write_text(json.dumps(table | {"commit": "abc+", "checked": {"commit": "abc", "code": "old", "rows": 3}}))
+    monkeypatch.setattr(_tasks, "_connect", lambda _: contextlib.nullcontext(client))
+    assert main(["toy", "--only", "noise=10", "--only", "seed=2"]) == 0
+    assert json.loads(path.read_text())["checked"] == {"commit": "abc", "rows": 3}
+
+
 def test_of_several_conditions_all_must_hold(written, client, table, monkeypatch):
     falsify(written / "toy.json", table, lambda rows: [row.update(score=3.0) for row in rows])
     monkeypatch.setattr(_tasks, "_connect", lambda _: contextlib.nullcontext(client))

@@ -87,7 +87,7 @@ def run(name, client=None):
 
 
 def run_rows(name, wanted, client=None):
-    """Compute some rows of a table anew and keep the others; the table loses its stamp, and wants a check.
+    """Compute some rows of a table anew and keep the others; its stamp is of no code any more, and it wants a check.
 
     What is never compared, such as seconds, stays as it was: side by side in a table, it is of one machine. So rows of
     what is measured are run by themselves only on the machine that measured the others; those may be new.
@@ -133,7 +133,7 @@ def run_rows(name, wanted, client=None):
     several = dict.fromkeys(table["machine"], "several")
     table["machine"] = table["machine"] if all(found == table["machine"] for found in machines) else several
     table |= {"digest": _tasks.digest_rows(rows), "rows": rows}
-    table.pop("checked", None)
+    table.get("checked", {}).pop("code", None)  # what the others were checked by, they were
     _write(name, table)
     print(f"wrote {name}.json: {sum(map(len, blocks))} of {len(rows)} rows anew", flush=True)
 
