@@ -1,0 +1,272 @@
+"""What did a class learn? Answers to the entry test, before and after a course, by a hierarchical model.
+
+    python -m bnn.learned class.csv
+
+reads a CSV with the columns ``student``, ``when`` (before or after) and ``q1`` to ``q10`` (a, b, c, d, or x for "I don't
+know"), and prints the gain for each objective, with its error, and what each question tells.
+"""
+
+import argparse
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pymc as pm
+from scipy.special import expit
+
+from bnn import diagnose
+from bnn.data import check_seed
+
+OBJECTIVES = ("score", "posterior", "doubt", "approximation", "pooling")
+# of each question of book/teach/entry_test.md: what it asks about, and the right answer
+ITEMS = (
+    ("score", "b"), ("posterior", "c"), ("doubt", "a"), ("approximation", "d"), ("pooling", "b"),
+    ("score", "d"), ("posterior", "a"), ("doubt", "c"), ("approximation", "b"), ("pooling", "c"),
+)  # fmt: skip
+QUESTIONS = tuple(f"q{i}" for i in range(1, len(ITEMS) + 1))
+OBJECTIVE_OF = np.array([OBJECTIVES.index(objective) for objective, _ in ITEMS])
+KEY = tuple(right for _, right in ITEMS)
+CHOICES = ("a", "b", "c", "d")
+NO_ANSWER = ("x", "-", "")  # "I don't know", on paper and where a cell was left empty
+WHEN = ("before", "after")
+COLUMNS = ("student", "when", *QUESTIONS)
+SAMPLER = {"draws": 1000, "tune": 1000, "target_accept": 0.9, "chains": 4, "cores": 1, "quiet": True,
+           "progressbar": False, "compute_convergence_checks": False}  # fmt: skip
+LEAST_LOADING = 0.5  # logits for one standard deviation among students: below it a question hardly tells them apart
+SURE = 0.9  # of that, before a question is named
+INTERVAL = (0.05, 0.95)
+
+
+@dataclass(frozen=True)
+class Answers:
+    """A class's answers, one row for each student and sitting.
+
+    Attributes
+    ----------
+    right : int, (row, question), 1 where the answer is the right one
+    student : int, (row,), the place of the row's student in `students`
+    after : int, (row,), 1 for the second sitting
+    students : tuple of str
+    """
+
+    right: np.ndarray
+    student: np.ndarray
+    after: np.ndarray
+    students: tuple
+
+    def count(self):
+        """Students who sat both tests, the first only, the second only: dict of int."""
+        first, second = (set(self.student[self.after == when]) for when in (0, 1))
+        return {"both": len(first & second), "before only": len(first - second), "after only": len(second - first)}
+
+
+def read_answers(source):
+    """A class's answers from a CSV: checked, nothing dropped.
+
+    Parameters
+    ----------
+    source : path of a CSV in UTF-8 with commas (or semicolons) and names in its first line
+
+    Returns
+    -------
+    Answers
+
+    Raises
+    ------
+    OSError
+        When there is no such file.
+    ValueError
+        When the file is no such table: what is wrong, in which line, and what would be right; at most three lines.
+    """
+    lines = Path(source).read_text(encoding="utf-8-sig").splitlines()
+    separator = ";" if lines and lines[0].count(";") > lines[0].count(",") else ","
+    cut = [(n, [cell.strip() for cell in line.split(separator)]) for n, line in enumerate(lines, 1) if line.strip()]
+    rows = [(n, [cell.strip('"').strip() for cell in cells]) for n, cells in cut]
+    if not rows or tuple(name.lower() for name in rows[0][1]) != COLUMNS:
+        first = separator.join(rows[0][1]) if rows else "nothing"
+        raise ValueError(f"{source}: the first line is {first!r}; wanted: {','.join(COLUMNS)}")
+    wrong, seen = [], {}
+    for n, cells in rows[1:]:
+        said = _find_fault(cells, n, seen)
+        if said:
+            wrong.append(f"line {n}: {said}")
+    if wrong:
+        more = f"; and {len(wrong) - 3} more lines" if len(wrong) > 3 else ""
+        raise ValueError(f"{source}, " + "; ".join(wrong[:3]) + more)
+    sittings = {when for _, when in seen}
+    if sittings != set(WHEN):
+        there = " and ".join(sorted(sittings)) or "no row"
+        raise ValueError(f"{source} has {there}; wanted: rows of both sittings, before and after")
+    students = tuple(sorted({student for student, _ in seen}))
+    body = [cells for _, cells in rows[1:]]
+    answers = Answers(
+        right=np.array([[int(a.lower() == k) for a, k in zip(cells[2:], KEY, strict=True)] for cells in body]),
+        student=np.array([students.index(cells[0]) for cells in body]),
+        after=np.array([WHEN.index(cells[1].lower()) for cells in body]),
+        students=students,
+    )
+    if answers.count()["both"] < 2:
+        raise ValueError(f"{source}: fewer than two students sat both tests; wanted: the same code on both sheets")
+    return answers
+
+
+def _find_fault(cells, n, seen):
+    """What is wrong with a line of answers, or None; `seen` (student and sitting: line) grows by it."""
+    if len(cells) != len(COLUMNS):
+        return f"{len(cells)} columns; wanted: {len(COLUMNS)}, a student, before or after, and {len(ITEMS)} answers"
+    student, when, *given = cells
+    if not student:
+        return "no student; wanted: the code on the sheet"
+    if when.lower() not in WHEN:
+        return f"when is {when!r}; wanted: before or after"
+    bad = [(q, a) for q, a in zip(QUESTIONS, given, strict=True) if a.lower() not in (*CHOICES, *NO_ANSWER)]
+    if bad:
+        return f"{bad[0][0]} is {bad[0][1]!r}; wanted: a, b, c, d, or x for no answer"
+    earlier = seen.setdefault((student, when.lower()), n)
+    if earlier != n:
+        return f"{student!r} {when.lower()} stands in line {earlier} already; wanted: one line for each sitting"
+    return None
+
+
+# --- the model
+
+
+def vary(name, mean, sd, dim):
+    """One number for each student, question or objective around a common mean, written with offsets."""
+    return pm.Deterministic(name, mean + sd * pm.Normal(f"{name}_z", dims=dim), dims=dim)
+
+
+def build(answers):
+    """The model: which answers are right, from students, questions, and what was gained between the sittings.
+
+    Parameters
+    ----------
+    answers : Answers
+
+    Returns
+    -------
+    pm.Model
+        With, in logits, ``gain``, ``loading`` (for one standard deviation among students) and ``difficulty`` of each
+        question, ``aim``, the gain of each objective, and ``start`` and ``move`` of each student, standardised.
+
+    Source: an item response model with two parameters a question; Gelman and Hill (2007), chapter 14.
+    """
+    coords = {"student": list(answers.students), "question": list(QUESTIONS), "objective": list(OBJECTIVES)}
+    after = answers.after[:, None]
+    with pm.Model(coords=coords) as model:
+        start = pm.Normal("start", dims="student")
+        move = vary("move", 0, pm.HalfNormal("sd_move", 0.5), "student")
+        loading = vary("loading", pm.HalfNormal("mean_loading", 1), pm.HalfNormal("sd_loading", 0.5), "question")
+        difficulty = vary(
+            "difficulty", pm.Normal("mean_difficulty", 0, 1.5), pm.HalfNormal("sd_difficulty", 1), "question"
+        )
+        aim = vary("aim", pm.Normal("mean_gain", 0, 1), pm.HalfNormal("sd_gain", 0.7), "objective")
+        gain = vary("gain", aim[OBJECTIVE_OF], pm.HalfNormal("sd_within", 0.5), "question")
+        level = start[answers.student][:, None] + after * move[answers.student][:, None]
+        pm.Bernoulli("right", logit_p=loading * level - difficulty + after * gain, observed=answers.right)
+    return model
+
+
+def sample(answers, *, seed, **options):
+    """Draws of the model: `pm.sample` with `SAMPLER`, changed by `options`. seed : int. Returns a DataTree."""
+    with build(answers):
+        return pm.sample(random_seed=check_seed(seed), **SAMPLER | options)
+
+
+def find_gains(posterior, answers):
+    """Gain in percentage points, for each objective: the share of right answers, after less before.
+
+    The mean runs over the objective's questions and over all students, both sittings asked of each of them, whether
+    they came or not.
+
+    Parameters
+    ----------
+    posterior : Dataset (chain, draw, …), as `sample` has it
+    answers : Answers
+
+    Returns
+    -------
+    (chain, draw, objective) array
+    """
+    loading, difficulty, gain = (posterior[name].values[..., None, :] for name in ("loading", "difficulty", "gain"))
+    start, move = (posterior[name].values[..., None] for name in ("start", "move"))
+    before = expit(loading * start - difficulty).mean(axis=-2)
+    after = expit(loading * (start + move) - difficulty + gain).mean(axis=-2)
+    return 100 * average_objectives(after - before)
+
+
+def average_objectives(values):
+    """Means over the questions of each objective: (…, question) to (…, objective)."""
+    return np.stack([values[..., OBJECTIVE_OF == k].mean(axis=-1) for k in range(len(OBJECTIVES))], axis=-1)
+
+
+def find_raw_gains(answers):
+    """What counting gives: paired differences of the students who sat both tests, in percentage points.
+
+    Returns
+    -------
+    mean, error : (objective,) arrays; the error is the standard error over students
+    """
+    scores = {}
+    for row, student, after in zip(answers.right, answers.student, answers.after, strict=True):
+        scores.setdefault(student, {})[after] = 100 * average_objectives(row.astype(float))
+    paired = np.array([both[1] - both[0] for both in scores.values() if len(both) == 2])
+    return paired.mean(axis=0), paired.std(axis=0, ddof=1) / np.sqrt(len(paired))
+
+
+def find_flat(posterior):
+    """The probability that a question hardly tells students apart, its loading below `LEAST_LOADING`: (question,)."""
+    return (posterior["loading"].values < LEAST_LOADING).mean(axis=(0, 1))
+
+
+def judge(tree, answers):
+    """The book's verdict on a run, asked of gains, loadings, difficulties and the class's mean: `diagnose.Verdict`."""
+    posterior = tree["posterior"].to_dataset()
+    quantities = {
+        "gains": find_gains(posterior, answers),
+        "loadings": posterior["loading"].values,
+        "difficulties": posterior["difficulty"].values,
+    }
+    return diagnose.verdict(quantities, tree)
+
+
+# --- classes that were invented
+
+
+def simulate(n_students, *, seed, gains=None, flat=(), guess=0.1, absent=0.1):
+    """A class that never was, with the truth about it.
+
+    Who does not know ticks "I don't know" or guesses; the model knows nothing of guessing, as it should be with a truth
+    that is not its own.
+
+    Parameters
+    ----------
+    n_students : int
+    seed : int
+    gains : (objective,) array, logits; None: drawn from N(0.8, 0.6)
+    flat : places of questions that do not tell students apart: loading 0
+    guess : float, probability of a right answer by one who does not know
+    absent : float, probability of missing the second sitting
+
+    Returns
+    -------
+    Answers, dict
+        The truth: "gain" (objective, percentage points, over all students), "loading" and "difficulty" (question).
+    """
+    rng = np.random.default_rng(check_seed(seed))
+    gains = rng.normal(0.8, 0.6, len(OBJECTIVES)) if gains is None else np.asarray(gains, dtype=float)
+    loading = rng.lognormal(0, 0.3, len(ITEMS))
+    loading[list(flat)] = 0
+    difficulty = rng.normal(0.6, 0.8, len(ITEMS))
+    gain = gains[OBJECTIVE_OF] + rng.normal(0, 0.3, len(ITEMS))
+    start, move = rng.normal(size=n_students), 0.4 * rng.normal(size=n_students)
+    knows = [expit(np.outer(start + t * move, loading) - difficulty + t * gain) for t in (0, 1)]
+    p = guess + (1 - guess) * np.stack(knows)  # (sitting, student, question)
+    comes = np.stack([np.ones(n_students, dtype=bool), rng.random(n_students) >= absent])
+    after, student = np.nonzero(comes)
+    right = (rng.random(p.shape) < p).astype(int)[after, student]
+    names = tuple(f"s{i + 1:03}" for i in range(n_students))
+    truth = {"gain": 100 * average_objectives((p[1] - p[0]).mean(axis=0)), "loading": loading, "difficulty": difficulty}
+    return Answers(right=right, student=student, after=after, students=names), truth

@@ -1,0 +1,45 @@
+"""Do the intervals of `class_gains` hold the truth? Simulated classes of four sizes, thirty of each.
+
+In every class two questions, chosen by lot, do not tell students apart, one student in ten misses the second sitting,
+and who does not know guesses right one time in ten, of which the model knows nothing.
+"""
+
+import numpy as np
+from bnn import learned
+
+MEASURED = False
+SIZES = (10, 20, 40, 80)
+SEEDS = tuple(range(101, 131))
+CASES = [{"n": n, "seed": seed} for n in SIZES for seed in SEEDS]
+N_FLAT = 2
+FIRST = 10  # CPU-seconds: everything is compiled
+
+
+def estimate(case):
+    """CPU-seconds of a row, roughly."""
+    return 5 + case["n"] / 8
+
+
+def compute(n, seed):
+    """The truth of a class, what the model and what counting say of it, questions that were named, and a verdict."""
+    flat = np.random.default_rng([seed, n]).choice(len(learned.ITEMS), N_FLAT, replace=False)
+    answers, truth = learned.simulate(n, seed=seed, flat=flat)
+    tree = learned.sample(answers, seed=seed)
+    posterior = tree["posterior"].to_dataset()
+    gains = learned.find_gains(posterior, answers)
+    raw, raw_error = learned.find_raw_gains(answers)
+    low, high = np.quantile(gains, learned.INTERVAL, axis=(0, 1))
+    named = learned.find_flat(posterior) > learned.SURE
+    verdict = learned.judge(tree, answers)
+    return {
+        "truth": truth["gain"].tolist(),
+        "mean": gains.mean(axis=(0, 1)).tolist(),
+        "sd": gains.std(axis=(0, 1)).tolist(),
+        "low": low.tolist(),
+        "high": high.tolist(),
+        "raw": raw.tolist(),
+        "raw_error": raw_error.tolist(),
+        "flat_named": int(named[flat].sum()),
+        "others_named": int(named.sum() - named[flat].sum()),
+        "passed": bool(verdict.converged),
+    }
