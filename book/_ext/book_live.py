@@ -7,6 +7,7 @@ caption. So it stands in JupyterLab, in print, and where there are no scripts; `
 from docutils import nodes
 
 MARK = "live-"
+SHEET = "test-sheet"  # the class of a list of questions that a script turns into a form
 
 
 def has_live_box(doctree):
@@ -15,11 +16,19 @@ def has_live_box(doctree):
     return any(name.startswith(MARK) for figure in figures for name in figure["classes"])
 
 
+def has_sheet(doctree):
+    """Whether a page has a list of questions with answers to choose from."""
+    lists = doctree.findall(nodes.enumerated_list) if doctree is not None else ()
+    return any(SHEET in each["classes"] for each in lists)
+
+
 def ship_live(app, pagename, templatename, context, doctree):
-    """Give a page with a live box its script and its style, and no other page."""
+    """Give a page with a live box, or a sheet of questions, its script and its style, and no other page."""
     if has_live_box(doctree):
         app.add_js_file("live/start.js", type="module")
         app.add_css_file("live.css")
+    if has_sheet(doctree):
+        app.add_js_file("live/sheet.js", type="module")
 
 
 def setup(app):

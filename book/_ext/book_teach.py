@@ -1,4 +1,4 @@
-"""Roles for the pages of a course: minutes to read a section, CPU-seconds to run it live."""
+"""Roles for the pages of a course: minutes to read a section, CPU-seconds to run it live, a slide by its title."""
 
 import ast
 import json
@@ -13,6 +13,7 @@ from docutils import nodes
 
 BOOK = Path(__file__).resolve().parents[1]
 TABLE = BOOK / "data" / "run_cost.json"
+SLIDES = BOOK / "teach" / "slides"
 WORDS_PER_MINUTE = 200
 A_PICTURE = WORDS_PER_MINUTE  # is worth as many words as are read in a minute; so is a table
 A_LINE = WORDS_PER_MINUTE // 10  # of code
@@ -150,8 +151,41 @@ def state(name, rawtext, text, lineno, inliner, options=None, content=None):
         return [], [inliner.reporter.error(str(error), line=lineno)]
 
 
+def find_slide(name, folder=SLIDES):
+    """Title of a shared slide, and the first deck that shows it, a week's if there is one.
+
+    Raises
+    ------
+    ValueError
+        When there is no such slide, or no deck shows it.
+    """
+    parts = {path.stem: path for path in sorted((folder / "parts").glob("*.md"))}
+    if name not in parts:
+        near = ", ".join(other for other in parts if other.split("-")[0] == name.split("-")[0]) or ", ".join(parts)
+        raise ValueError(f"no slide {name!r}; there are: {near}")
+    decks = [p.stem for p in sorted(folder.glob("w*.md")) if f"{{include}} parts/{name}.md" in p.read_text(encoding="utf8")]
+    if not decks:
+        raise ValueError(f"no deck shows the slide {name!r}; wanted: one in {folder.name}")
+    return re.search(r"^## (.+)$", parts[name].read_text(encoding="utf8"), flags=re.MULTILINE)[1], decks[0]
+
+
+def name_slide(name, rawtext, text, lineno, inliner, options=None, content=None):
+    """Role {slide}: the title of a shared slide, linked to the deck that shows it."""
+    env = inliner.document.settings.env
+    for path in SLIDES.rglob("w*.md"):
+        env.note_dependency(str(path))
+    try:
+        title, deck = find_slide(text)
+    except ValueError as error:
+        return [], [inliner.reporter.error(str(error), line=lineno)]
+    env.note_dependency(str(SLIDES / "parts" / f"{text}.md"))
+    up = "../" * env.docname.count("/")
+    return [nodes.reference(rawtext, title, refuri=f"{up}slides/{deck}.html")], []
+
+
 def setup(app):
     """Add the roles."""
     for name in ("reading", "live", "above"):
         app.add_role(name, state)
+    app.add_role("slide", name_slide)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
