@@ -2,18 +2,22 @@
 
 import html
 import json
+import math
 import re
 from pathlib import Path
 from urllib.parse import urlencode
 
 import nbformat
 from book_pages import BOOK, ROOT, RawTable, list_chapters, read_title
+from book_teach import list_costs
 from docutils import nodes
 
 RELEASES = BOOK / "teach" / "assignments" / "release"
 EXAMPLE_HUB = "https://hub.example.org"
 MACHINES = ((4, 16), (8, 32), (16, 64), (32, 128))  # cores, GB
 LIMIT_MB = 2048  # a student's limit in book/teach/hub
+CLASSES = (15, 40, 120)  # students
+FIRST_FIT = "sec-flat-advi-advi"  # the section that everybody runs in the first session
 SYSTEM_MB = 2048  # what is left to the hub, its proxy and the system
 
 # Without JavaScript the links lead to the example's address, and the field is not shown.
@@ -116,6 +120,33 @@ class HubSizes(RawTable):
         return [self.show(caption, columns, rows, *sources)]
 
 
+def choose_machines(students, machines=(*MACHINES, (64, 256))):
+    """The fewest and smallest machines whose memory carries a class: (how many, cores of each, GB of each)."""
+    fitting = [(cores, gigabytes) for cores, gigabytes in machines if count_students(gigabytes) >= students]
+    if fitting:
+        return 1, *fitting[0]
+    cores, gigabytes = machines[-1]
+    return math.ceil(students / count_students(gigabytes)), cores, gigabytes
+
+
+class ClassSizes(RawTable):
+    """What three sizes of class need: memory, a machine, and how long the live fit of the first session takes."""
+
+    def run(self):
+        _, warm, _ = read_costs()
+        fit = list_costs()[0][FIRST_FIT]
+        rows = []
+        for students in CLASSES:
+            n, cores, gigabytes = choose_machines(students)
+            gb = math.ceil((students * LIMIT_MB + SYSTEM_MB) / 1024)
+            each = f"{cores} cores, {gigabytes} GB" if n == 1 else f"{n} of {cores} cores, {gigabytes} GB"
+            waits = [f"{wait_minutes(students, n * cores, cost):.1f} min" for cost in (fit, warm)]
+            rows.append([f"{students} students", f"{gb} GB", each, *waits])
+        columns = ["Class", "Memory", "Machine", "The fit of session 1, all at once", "The dearest chapter, all at once"]
+        sources = [BOOK / "data" / f"{name}_cost.json" for name in ("binder", "run")]
+        return [self.show("Three classes, each student with 2 GB, caches warm", columns, rows, *sources)]
+
+
 class HubCosts(RawTable):
     """What a class cost on the machine where `make hub-check MEASURE=1` ran last."""
 
@@ -135,5 +166,6 @@ def setup(app):
     """Add the directives."""
     app.add_directive("nbgitpuller-links", NbgitpullerLinks)
     app.add_directive("hub-sizes", HubSizes)
+    app.add_directive("class-sizes", ClassSizes)
     app.add_directive("hub-costs", HubCosts)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
