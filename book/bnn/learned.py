@@ -138,6 +138,11 @@ def vary(name, mean, sd, dim):
     return pm.Deterministic(name, mean + sd * pm.Normal(f"{name}_z", dims=dim), dims=dim)
 
 
+def give(answers):
+    """The data of the model, by name."""
+    return {"right": answers.right, "who": answers.student, "when": answers.after}
+
+
 def build(answers):
     """The model: which answers are right, from students, questions, and what was gained between the sittings.
 
@@ -149,13 +154,14 @@ def build(answers):
     -------
     pm.Model
         With, in logits, ``gain``, ``loading`` (for one standard deviation among students) and ``difficulty`` of each
-        question, ``aim``, the gain of each objective, and ``start`` and ``move`` of each student, standardised.
+        question, ``aim``, the gain of each objective, and ``start`` and ``move`` of each student, standardised; and the
+        data that `give` names, so that it can be compiled once for classes of one size.
 
     Source: an item response model with two parameters a question; Gelman and Hill (2007), chapter 14.
     """
     coords = {"student": list(answers.students), "question": list(QUESTIONS), "objective": list(OBJECTIVES)}
-    after = answers.after[:, None]
     with pm.Model(coords=coords) as model:
+        right, who, when = (pm.Data(name, value) for name, value in give(answers).items())
         start = pm.Normal("start", dims="student")
         move = vary("move", 0, pm.HalfNormal("sd_move", 0.5), "student")
         loading = vary("loading", pm.HalfNormal("mean_loading", 1), pm.HalfNormal("sd_loading", 0.5), "question")
@@ -164,8 +170,9 @@ def build(answers):
         )
         aim = vary("aim", pm.Normal("mean_gain", 0, 1), pm.HalfNormal("sd_gain", 0.7), "objective")
         gain = vary("gain", aim[OBJECTIVE_OF], pm.HalfNormal("sd_within", 0.5), "question")
-        level = start[answers.student][:, None] + after * move[answers.student][:, None]
-        pm.Bernoulli("right", logit_p=loading * level - difficulty + after * gain, observed=answers.right)
+        after = when[:, None]
+        level = start[who][:, None] + after * move[who][:, None]
+        pm.Bernoulli("answer", logit_p=loading * level - difficulty + after * gain, observed=right)
     return model
 
 

@@ -4,8 +4,10 @@ In every class two questions, chosen by lot, do not tell students apart, one stu
 and who does not know guesses right one time in ten, of which the model knows nothing.
 """
 
+from functools import lru_cache
+
 import numpy as np
-from bnn import learned
+from bnn import inference, learned
 
 MEASURED = False
 SIZES = (10, 20, 40, 80)
@@ -13,18 +15,30 @@ SEEDS = tuple(range(101, 131))
 CASES = [{"n": n, "seed": seed} for n in SIZES for seed in SEEDS]
 N_FLAT = 2
 FIRST = 10  # CPU-seconds: everything is compiled
+SETTINGS = {"draws": 800, "tune": 500, "target_accept": learned.SAMPLER["target_accept"]}
+
+
+def block(case):
+    """Six classes of one size are a task."""
+    return case["n"], (case["seed"] - SEEDS[0]) // 6
 
 
 def estimate(case):
     """CPU-seconds of a row, roughly."""
-    return 5 + case["n"] / 8
+    return 1 + case["n"] / 15
+
+
+@lru_cache
+def compile_class(n):
+    """The model for classes of one size, compiled once."""
+    return inference.compile_nuts(learned.build(learned.simulate(n, seed=0)[0]))
 
 
 def compute(n, seed):
     """The truth of a class, what the model and what counting say of it, questions that were named, and a verdict."""
     flat = np.random.default_rng([seed, n]).choice(len(learned.ITEMS), N_FLAT, replace=False)
     answers, truth = learned.simulate(n, seed=seed, flat=flat)
-    tree = learned.sample(answers, seed=seed)
+    tree = inference.sample_nuts(compile_class(n).with_data(**learned.give(answers)), seed=seed, **SETTINGS)
     posterior = tree["posterior"].to_dataset()
     gains = learned.find_gains(posterior, answers)
     raw, raw_error = learned.find_raw_gains(answers)
