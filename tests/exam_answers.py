@@ -1,6 +1,6 @@
 """The answers of the exam bank that are numbers, computed: {number of the question: list of what its answer says}."""
 
-from math import ceil, comb, factorial, log, log2, log10, sqrt
+from math import ceil, factorial, log, log2, log10, sqrt
 
 import numpy as np
 from bnn import diagnose
@@ -41,7 +41,9 @@ def answer_4():
 
 
 def answer_5():
-    return [f"{part:.2f}" for p in ((0.5, 0.5, 0.5, 0.5), (0, 0, 1, 1), (0.9, 0.7, 0.3, 0.1)) for part in split_doubt(p)]
+    return [
+        f"{part:.2f}" for p in ((0.5, 0.5, 0.5, 0.5), (0, 0, 1, 1), (0.9, 0.7, 0.3, 0.1)) for part in split_doubt(p)
+    ]
 
 
 def answer_6():
@@ -143,7 +145,12 @@ def answer_26():
 
 def answer_27():
     alone = binom.sf(25, 300, 1 / 20)
-    return f"{300 / 20:.0f}", f"{sqrt(300 * 0.05 * 0.95):.1f}", f"{100 * alone:.1f}", f"{100 * (1 - (1 - alone) ** 20):.0f}"
+    return (
+        f"{300 / 20:.0f}",
+        f"{sqrt(300 * 0.05 * 0.95):.1f}",
+        f"{100 * alone:.1f}",
+        f"{100 * (1 - (1 - alone) ** 20):.0f}",
+    )
 
 
 def answer_28():

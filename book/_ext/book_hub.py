@@ -142,7 +142,13 @@ class ClassSizes(RawTable):
             each = f"{cores} cores, {gigabytes} GB" if n == 1 else f"{n} of {cores} cores, {gigabytes} GB"
             waits = [f"{wait_minutes(students, n * cores, cost):.1f} min" for cost in (fit, warm)]
             rows.append([f"{students} students", f"{gb} GB", each, *waits])
-        columns = ["Class", "Memory", "Machine", "The fit of session 1, all at once", "The dearest chapter, all at once"]
+        columns = [
+            "Class",
+            "Memory",
+            "Machine",
+            "The fit of session 1, all at once",
+            "The dearest chapter, all at once",
+        ]
         sources = [BOOK / "data" / f"{name}_cost.json" for name in ("binder", "run")]
         return [self.show("Three classes, each student with 2 GB, caches warm", columns, rows, *sources)]
 

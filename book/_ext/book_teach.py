@@ -163,7 +163,9 @@ def find_slide(name, folder=SLIDES):
     if name not in parts:
         near = ", ".join(other for other in parts if other.split("-")[0] == name.split("-")[0]) or ", ".join(parts)
         raise ValueError(f"no slide {name!r}; there are: {near}")
-    decks = [p.stem for p in sorted(folder.glob("w*.md")) if f"{{include}} parts/{name}.md" in p.read_text(encoding="utf8")]
+    decks = [
+        p.stem for p in sorted(folder.glob("w*.md")) if f"{{include}} parts/{name}.md" in p.read_text(encoding="utf8")
+    ]
     if not decks:
         raise ValueError(f"no deck shows the slide {name!r}; wanted: one in {folder.name}")
     return re.search(r"^## (.+)$", parts[name].read_text(encoding="utf8"), flags=re.MULTILINE)[1], decks[0]

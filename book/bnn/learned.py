@@ -2,8 +2,8 @@
 
     python -m bnn.learned class.csv
 
-reads a CSV with the columns ``student``, ``when`` (before or after) and ``q1`` to ``q10`` (a, b, c, d, or x for "I don't
-know"), and prints the gain for each objective, with its error, and what each question tells.
+reads a CSV with the columns ``student``, ``when`` (before or after) and ``q1`` to ``q10`` (a, b, c, d, or x for a
+question that was left open), and prints the gain for each objective, with its error, and which questions tell little.
 """
 
 import argparse
@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pymc as pm
 from scipy.special import expit
 
@@ -37,6 +36,7 @@ SAMPLER = {"draws": 1000, "tune": 1000, "target_accept": 0.9, "chains": 4, "core
 LEAST_LOADING = 0.5  # logits for one standard deviation among students: below it a question hardly tells them apart
 SURE = 0.9  # of that, before a question is named
 INTERVAL = (0.05, 0.95)
+FEW = 10  # students: fewer than that, and their sheets say more than a model
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,7 @@ def find_gains(posterior, answers):
 
 def average_objectives(values):
     """Means over the questions of each objective: (…, question) to (…, objective)."""
-    return np.stack([values[..., OBJECTIVE_OF == k].mean(axis=-1) for k in range(len(OBJECTIVES))], axis=-1)
+    return np.stack([values[..., k == OBJECTIVE_OF].mean(axis=-1) for k in range(len(OBJECTIVES))], axis=-1)
 
 
 def find_raw_gains(answers):
@@ -239,7 +239,62 @@ def judge(tree, answers):
     return diagnose.verdict(quantities, tree)
 
 
+# --- what a lecturer is told
+
+
+def describe(tree, answers):
+    """What the draws say of a class, in lines of text."""
+    came, posterior = answers.count(), tree["posterior"].to_dataset()
+    gains, (counted, error) = find_gains(posterior, answers), find_raw_gains(answers)
+    low, high = np.quantile(gains, INTERVAL, axis=(0, 1))
+    lines = [
+        f"{len(answers.students)} students: {came['both']} sat both tests, {came['before only']} the first alone, "
+        f"{came['after only']} the second alone.",
+        str(judge(tree, answers)),
+        "",
+        "Gain in percentage points, 90 % interval; in brackets by counting, with its standard error:",
+    ]
+    for k, name in enumerate(OBJECTIVES):
+        sure = "a gain" if low[k] > 0 else "a loss" if high[k] < 0 else "open"
+        lines.append(
+            f"  {name:14}{gains[..., k].mean():5.0f}, {low[k]:4.0f} to {high[k]:3.0f}: {sure:7} "
+            f"({counted[k]:.0f} ± {error[k]:.0f})"
+        )
+    named = [f"{q} ({round(100 * p)} %)" for q, p in zip(QUESTIONS, find_flat(posterior), strict=True) if p > SURE]
+    lines += ["", f"Questions that hardly tell students apart: {', '.join(named) or 'none that we could name'}."]
+    if came["both"] < FEW:
+        lines.append(f"Fewer than {FEW} students sat both: read the sheets as well.")
+    return "\n".join(lines)
+
+
+def main(arguments=None):
+    """Analyse a class's CSV; returns 0, or 1 for a file that cannot be read, or 2 where the chains do not agree."""
+    parser = argparse.ArgumentParser(prog="python -m bnn.learned", description=__doc__.partition("\n")[0])
+    parser.add_argument("csv", help="student,when,q1,...,q10; a line for each sheet")
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args(arguments)
+    try:
+        answers = read_answers(given.csv)
+    except (OSError, ValueError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    tree = sample(answers, seed=given.seed)
+    print(describe(tree, answers))
+    return 0 if judge(tree, answers).converged else 2
+
+
 # --- classes that were invented
+
+
+def write_answers(answers, path, *, seed):
+    """Write a class as the CSV that `read_answers` reads; a wrong answer is another letter, or none, by lot."""
+    rng = np.random.default_rng(check_seed(seed))
+    lines = [",".join(COLUMNS)]
+    for right, student, after in zip(answers.right, answers.student, answers.after, strict=True):
+        wrong = [rng.choice([c for c in CHOICES if c != k] + [NO_ANSWER[0]]) for k in KEY]
+        given = [k if hit else str(other) for k, hit, other in zip(KEY, right, wrong, strict=True)]
+        lines.append(",".join([answers.students[student], WHEN[after], *given]))
+    Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def simulate(n_students, *, seed, gains=None, flat=(), guess=0.1, absent=0.1):
@@ -277,3 +332,7 @@ def simulate(n_students, *, seed, gains=None, flat=(), guess=0.1, absent=0.1):
     names = tuple(f"s{i + 1:03}" for i in range(n_students))
     truth = {"gain": 100 * average_objectives((p[1] - p[0]).mean(axis=0)), "loading": loading, "difficulty": difficulty}
     return Answers(right=right, student=student, after=after, students=names), truth
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -39,7 +39,8 @@ function make(tag, attributes, ...content) {
  * @param {string} value
  * @param {(Node | string)[]} content
  */
-const choice = (name, value, ...content) => make("label", {}, make("input", { type: "radio", name, value }), ...content);
+const choice = (name, value, ...content) =>
+  make("label", {}, make("input", { type: "radio", name, value }), ...content);
 
 /**
  * Turn a question of the list into a group of choices. Its own text stays where it is, as the group's name.
@@ -67,7 +68,8 @@ function start() {
   if (!list || !paper) return;
   const form = /** @type {HTMLFormElement} */ (make("form", { autocomplete: "off", class: "test-form" }));
   list.before(form);
-  const student = /** @type {HTMLInputElement} */ (make("input", { type: "text", name: "student", maxlength: "12", size: "8" }));
+  const student = /** @type {HTMLInputElement} */ (
+    make("input", { type: "text", name: "student", maxlength: "12", size: "8" }));
   paper.classList.add("on-paper");
   form.append(
     make("p", { class: "test-who" }, make("label", {}, "Your code ", student), choice("when", "before", "before"),
@@ -77,7 +79,8 @@ function start() {
   [...list.children].forEach((item, i) => askQuestion(item, i + 1));
   const n = list.children.length;
   const line = /** @type {HTMLInputElement} */ (make("input", { type: "text", readonly: "", id: "test-line" }));
-  const said = make("output", { for: "test-line" }), copy = make("button", { type: "button", class: "btn" }, "Copy the line");
+  const said = make("output", { for: "test-line" });
+  const copy = make("button", { type: "button", class: "btn" }, "Copy the line");
   form.append(make("div", { class: "test-result" },
     make("label", { for: "test-line" }, "The line for your lecturer"), line, copy, said));
 
