@@ -168,8 +168,8 @@ def test_one_in_ten_stays_away():
 @pytest.fixture(scope="module")
 def large():
     """A class so large that the truth is nearly known, and draws."""
-    answers, truth = learned.simulate(400, seed=11, gains=(0.0, 0.5, 1.0, 1.5, 2.0), flat=(4,), guess=0.0)
-    return answers, truth, learned.sample(answers, seed=11, draws=400, tune=500)
+    answers, truth = learned.simulate(250, seed=11, gains=(0.0, 0.5, 1.0, 1.5, 2.0), flat=(4,), guess=0.0)
+    return answers, truth, learned.sample(answers, seed=11, draws=400, tune=400)
 
 
 def test_the_model_finds_what_a_large_class_gained(large):
