@@ -1,4 +1,4 @@
-"""Do the intervals of `class_gains` hold the truth? Simulated classes of three sizes, twelve of each.
+"""Do the intervals of `class_gains` hold the truth? Simulated classes of three sizes, thirty of each.
 
 In every class two questions, chosen by lot, do not tell students apart, one student in ten misses the second sitting,
 and who does not know guesses right one time in ten, of which the model knows nothing.
@@ -11,16 +11,16 @@ from bnn import inference, learned
 
 MEASURED = False
 SIZES = (10, 20, 40)
-SEEDS = tuple(range(101, 113))
+SEEDS = tuple(range(101, 131))
 CASES = [{"n": n, "seed": seed} for n in SIZES for seed in SEEDS]
 N_FLAT = 2
 FIRST = 10  # CPU-seconds: everything is compiled
-SETTINGS = {"draws": 600, "tune": 400, "target_accept": learned.SAMPLER["target_accept"]}
+SETTINGS = {"draws": 800, "tune": 400, "target_accept": learned.SAMPLER["target_accept"]}
 
 
 def block(case):
-    """Four classes of one size are a task."""
-    return case["n"], (case["seed"] - SEEDS[0]) // 4
+    """Six classes of one size are a task."""
+    return case["n"], (case["seed"] - SEEDS[0]) // 6
 
 
 def estimate(case):
