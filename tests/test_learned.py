@@ -159,6 +159,21 @@ def test_a_question_of_loading_zero_is_answered_alike_by_strong_and_weak():
     assert abs(corr[0]) < 4 / np.sqrt(4000) < corr[1]
 
 
+def test_a_seed_makes_one_class_and_another_seed_another(tmp_path):
+    first, again, other = (learned.simulate(30, seed=seed)[0].right.tolist() for seed in (4, 4, 5))
+    assert first == again != other
+    for name in ("a", "b"):
+        learned.write_answers(learned.simulate(30, seed=4)[0], tmp_path / name, seed=9)
+    assert (tmp_path / "a").read_text() == (tmp_path / "b").read_text()
+
+
+def test_draws_come_again_with_their_seed():
+    answers, _ = learned.simulate(10, seed=4)
+    draws = [learned.sample(answers, seed=seed, draws=20, tune=20)["posterior"]["aim"].values for seed in (1, 1, 2)]
+    assert np.array_equal(draws[0], draws[1])
+    assert not np.array_equal(draws[0], draws[2])
+
+
 def test_one_in_ten_stays_away():
     answers, _ = learned.simulate(4000, seed=7)
     away = answers.count()["before only"]

@@ -178,8 +178,9 @@ def build(answers):
 
 def sample(answers, *, seed, **options):
     """Draws of the model: `pm.sample` with `SAMPLER`, changed by `options`. seed : int. Returns a DataTree."""
+    check_seed(seed)
     with build(answers):
-        return pm.sample(random_seed=check_seed(seed), **SAMPLER | options)
+        return pm.sample(random_seed=seed, **SAMPLER | options)
 
 
 def find_gains(posterior, answers):
@@ -288,7 +289,8 @@ def main(arguments=None):
 
 def write_answers(answers, path, *, seed):
     """Write a class as the CSV that `read_answers` reads; a wrong answer is another letter, or none, by lot."""
-    rng = np.random.default_rng(check_seed(seed))
+    check_seed(seed)
+    rng = np.random.default_rng(seed)
     lines = [",".join(COLUMNS)]
     for right, student, after in zip(answers.right, answers.student, answers.after, strict=True):
         wrong = [rng.choice([c for c in CHOICES if c != k] + [NO_ANSWER[0]]) for k in KEY]
@@ -317,7 +319,8 @@ def simulate(n_students, *, seed, gains=None, flat=(), guess=0.1, absent=0.1):
     Answers, dict
         The truth: "gain" (objective, percentage points, over all students), "loading" and "difficulty" (question).
     """
-    rng = np.random.default_rng(check_seed(seed))
+    check_seed(seed)
+    rng = np.random.default_rng(seed)
     gains = rng.normal(0.8, 0.6, len(OBJECTIVES)) if gains is None else np.asarray(gains, dtype=float)
     loading = rng.lognormal(0, 0.3, len(ITEMS))
     loading[list(flat)] = 0
