@@ -4,12 +4,14 @@ import base64
 import html
 import json
 import re
+import shutil
 import textwrap
 from io import BytesIO
 from pathlib import Path
 from typing import ClassVar
 
-from book_pages import BOOK, list_chapters, measure_picture, read_title
+import slide_figures
+from book_pages import BOOK, list_chapters, measure_picture, name_claim, read_title
 from bs4 import BeautifulSoup
 from docutils import nodes
 from docutils.parsers.rst import directives
@@ -22,6 +24,11 @@ from sphinx_revealjs.nodes import revealjs_section
 MAX_LINES, MAX_ROWS, MAX_COLUMNS = 16, 8, 6  # what can be read from the back row
 CODE_WIDTH, CODE_SIZES = 1700, (24, 34)  # pixels of a slide of 1920: for a line of code, and for its letters
 ADVANCE = 0.603  # width of a monospaced letter, in its size
+LIVE = {  # live boxes: the chapter of each, and its script in book/_static/live
+    "moons": ("flat_advi", "start.js"),
+    "tie": ("hierarchical_nuts", "start.js"),
+    "digits": ("digits", "digit_pad.js"),
+}
 
 
 # --- what the notebooks hold; each function raises a LookupError that says what there is
@@ -144,35 +151,98 @@ class FromChapter(SphinxDirective):
 
 
 class ChapterFigure(FromChapter):
-    """``{chapter-figure} controls fig-unpooled-slopes``: the stored picture with its alt text; content is a caption.
+    """``{chapter-figure} controls fig-unpooled-slopes``: a figure, as `slide_figures` drew it; content is a caption.
 
-    ``:pattern:`` is for a picture whose shapes count: its letters may be too small to read, so the slide says them.
-    ``:six:`` is for one of three rows of six panels: the slide shows six of them, and a link all.
+    Where it was not drawn since the chapter's picture changed, the slide has that picture, and a test says so.
+
+    ``:shape: tall`` stands beside the text, ``wide`` (the default) below it. ``:panels: 0 1 2`` shows some, and a link
+    all; ``:alt:`` says what they show. ``:reveal:`` waits for a key; ``:uncover: 52`` at first shows the left 52 %.
     """
 
     has_content = True
-    option_spec: ClassVar = {"pattern": directives.flag, "six": directives.flag}
+    option_spec: ClassVar = {
+        "shape": directives.unchanged_required,
+        "panels": directives.unchanged_required,
+        "alt": directives.unchanged_required,
+        "reveal": directives.flag,
+        "uncover": directives.percentage,
+    }
 
     def show(self, chapter, name):
         self.depend(find_notebook(chapter))
-        picture, alt = find_figure(chapter, name)
+        on_page, alt = find_figure(chapter, name)
+        asked = slide_figures.read_options(self.options)
+        picture = slide_figures.find_drawn(name, on_page, asked) or on_page
         folder = Path(self.env.app.outdir, "_images")
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{name}.png").write_bytes(picture)
         width, height = measure_picture(BytesIO(picture))
-        shape = "tall" if width < 1.4 * height else "wide"  # a tall one stands beside the text, a wide one below it
-        shape = " ".join([shape, *self.options])
-        image = f'<img src="_images/{name}.png" alt="{html.escape(alt)}" width="{width}" height="{height}">'
-        if "six" in self.options:
-            whole = f'<a href="_images/{name}.png" data-preview-image="_images/{name}.png">All eighteen</a>'
-            image = f'<div class="window">{image}</div>{whole}'
-        parts = [nodes.raw("", f'<figure class="{shape}">{image}', format="html")]
+        alt = html.escape(self.options.get("alt", alt))
+        image = f'<img src="_images/{name}.png" alt="{alt}" width="{width}" height="{height}">'
+        if asked["panels"] and picture != on_page:
+            (folder / f"{name}-all.png").write_bytes(on_page)
+            image += f'<a href="_images/{name}-all.png" data-preview-image="_images/{name}-all.png">All panels</a>'
+        wait, shown = "", self.options.get("uncover")
+        if "reveal" in self.options:
+            wait = " fragment"
+        elif shown:
+            wait = " fragment custom uncover"
+        style = f' style="--hidden: {100 - float(shown)}%"' if shown else ""
+        parts = [nodes.raw("", f'<figure class="{asked["shape"]}{wait}"{style}>{image}', format="html")]
         if self.content:
             caption = nodes.container()
             self.state.nested_parse(self.content, self.content_offset, caption)
             parts += [nodes.raw("", "<figcaption>", format="html"), *caption.children[0].children]
             parts += [nodes.raw("", "</figcaption>", format="html")]
         return [*parts, nodes.raw("", "</figure>", format="html")]
+
+
+class LiveBox(FromChapter):
+    """``{live-box} moons``: a live demonstration of a chapter, at work on the slide; a picture where nothing runs."""
+
+    required_arguments = 1
+
+    def show(self, name):
+        chapter, script = pick(name, LIVE, "live box")
+        if name == "digits":  # its script looks for the figure of its page
+            picture, alt = find_figure(chapter, "fig-digits-drawn")
+            start = '<div class="cell"><figure id="fig-digits-drawn">'
+        else:
+            path = BOOK / "_static" / "live" / f"{name}.png"
+            picture, start = path.read_bytes(), f'<div class="cell"><figure id="fig-live-{name}" class="live-{name}">'
+            text = (BOOK / f"{chapter}.md").read_text(encoding="utf8")
+            alt = re.search(rf"figure\}} _static/live/{name}\.png\n(?::.*\n)*?:alt: (.+)\n", text)[1]
+            self.depend(BOOK / f"{chapter}.md")
+        folder = Path(self.env.app.outdir, "_images")
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"live-{name}.png").write_bytes(picture)
+        width, height = measure_picture(BytesIO(picture))
+        image = f'<img src="_images/live-{name}.png" alt="{html.escape(alt)}" width="{width}" height="{height}">'
+        wake = f'if (!location.search.includes("receiver")) import("./_static/live/{script}");'  # not in a speaker's view
+        script = f'<script type="module">{wake}</script>'
+        whole = f'<div class="bd-content live" data-prevent-swipe>{start}{image}</figure></div></div>{script}'
+        return [nodes.raw("", whole, format="html")]
+
+
+class Steps(SphinxDirective):
+    """``{steps}``: each item, row or paragraph in it waits for a key of its own."""
+
+    has_content = True
+
+    def run(self):
+        self.assert_has_content()
+        box = nodes.container()
+        self.state.nested_parse(self.content, self.content_offset, box)
+        for piece in box.children:
+            if isinstance(piece, nodes.table):
+                waiting = next(piece.findall(nodes.tbody)).children
+            elif isinstance(piece, nodes.bullet_list | nodes.enumerated_list):
+                waiting = piece.children
+            else:
+                waiting = [piece]
+            for each in waiting:
+                each["classes"].append("fragment")
+        return box.children
 
 
 class ChapterCode(FromChapter):
@@ -190,24 +260,31 @@ class ChapterCode(FromChapter):
 
 
 class ChapterTable(FromChapter):
-    """``{chapter-table} moons The caption``: a printed table, or the :rows: and :columns: named, a ; between two."""
+    """``{chapter-table} moons The caption``: a printed table, or the :rows: and :columns: named, a ; between two.
 
-    option_spec: ClassVar = {"rows": directives.unchanged_required, "columns": directives.unchanged_required}
+    ``:reveal:`` waits for a key, the rows named by ``:later:`` for one each.
+    """
+
+    option_spec: ClassVar = {name: directives.unchanged_required for name in ("rows", "columns", "later")}
+    option_spec["reveal"] = directives.flag
 
     def show(self, chapter, caption):
         self.depend(find_notebook(chapter))
-        wanted = {key: [name.strip() for name in value.split(";")] for key, value in self.options.items()}
+        wanted = {key: [name.strip() for name in value.split(";")] for key, value in self.options.items() if value}
+        later = wanted.pop("later", [])
         caption, table = find_table(chapter, caption)
         head, *body = choose(table, **wanted)
+        for name in later:
+            pick(name, dict.fromkeys(row[0] for row in body), "row")
         # the corner of a table without a name heads nothing
         columns = "".join(f'<th scope="col">{html.escape(name)}</th>' if name else "<td></td>" for name in head)
         rows = "".join(
-            f'<tr><th scope="row">{html.escape(name)}</th>'
+            f'<tr{" class=fragment" * (name in later)}><th scope="row">{html.escape(name)}</th>'
             + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells)
             + "</tr>"
             for name, *cells in body
         )
-        start = f"<table><caption>{html.escape(caption)}</caption>"
+        start = f"<table{' class=fragment' * ('reveal' in self.options)}><caption>{html.escape(caption)}</caption>"
         return [nodes.raw("", f"{start}<thead><tr>{columns}</tr></thead><tbody>{rows}</tbody></table>", format="html")]
 
 
@@ -216,17 +293,25 @@ class speaker_notes(nodes.General, nodes.Element):
 
 
 class Notes(SphinxDirective):
-    """``{notes} 4``: the minutes of a slide, for the speaker view's clock, and the lecturer's notes."""
+    """``{notes} 4``: the minutes of a slide, for the speaker view's clock, and the lecturer's notes.
+
+    ``:teaches: ELBO; mean field`` are the words of the glossary that the room has met when the slide is over; the title
+    slide's are what it comes with.
+    """
 
     required_arguments = 1
     has_content = True
+    option_spec: ClassVar = {"teaches": directives.unchanged_required}
 
     def run(self):
         self.assert_has_content()
         minutes = directives.positive_int(self.arguments[0])
         notes = speaker_notes(minutes=minutes)
         self.state.nested_parse(self.content, self.content_offset, notes)
-        return [revealjs_section("", **{"data-timing": 60 * minutes}), notes]
+        said = {"data-timing": 60 * minutes}
+        if "teaches" in self.options:
+            said["data-teaches"] = self.options["teaches"]
+        return [revealjs_section("", **said), notes]
 
 
 def open_notes(translator, node):
@@ -248,12 +333,52 @@ def link_to_chapter(name, rawtext, text, lineno, inliner, options=None, content=
     return [nodes.reference(rawtext, read_title(text), refuri=f"../book/{text}.html")], []
 
 
+NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?")
+
+
+def round_claim(value, words):
+    """The numbers of a claim's value, errors and sizes apart, put into words with places such as ``{:.1f}``."""
+    numbers = [float(number.replace(",", "")) for number in NUMBER.findall(re.sub(r"± [\d.]+|\(n=\d+\)", "", value))]
+    try:
+        return words.format(*numbers)
+    except (IndexError, ValueError, KeyError) as error:
+        raise ValueError(f"{words!r} with the numbers {numbers} of {value!r}: {error}") from None
+
+
+def link_number(name, rawtext, text, lineno, inliner, options=None, content=None):
+    """Role {number}: ``{:.1f} % <chapter:id>`` as a claim's number, rounded as one says it, linked to its row."""
+    env, (words, _, claim) = inliner.document.settings.env, text.rstrip(">").rpartition("<")
+    path = BOOK / "claims.json"
+    env.note_dependency(str(path))
+    chapter, _, which = claim.partition(":")
+    values = {f"{c['chapter']}:{c['id']}": c["value"] for c in json.loads(path.read_text(encoding="utf8"))}
+    mine = {key: value for key, value in values.items() if key.startswith(f"{chapter}:")}
+    try:
+        said = round_claim(pick(claim, mine, "claim"), words.strip())
+    except (LookupError, ValueError) as error:
+        return [], [inliner.reporter.error(error.args[0], line=lineno)]
+    address = f"{env.config.claims_base}{chapter}.html#{name_claim(which)}"
+    return [nodes.reference(rawtext, said, refuri=address, reftitle=values[claim])], []
+
+
+def copy_live(app, error):
+    """Put the live demonstrations beside the decks, so that a copy of the folder is all of it."""
+    if error is None:
+        target = Path(app.outdir, "_static", "live")
+        shutil.copytree(BOOK / "_static" / "live", target, dirs_exist_ok=True)
+        shutil.copy(BOOK / "_static" / "live.css", target)
+
+
 def setup(app):
-    """Add the directives and the role."""
+    """Add the directives and the roles."""
     app.add_node(speaker_notes, revealjs=(open_notes, close_notes))
     app.add_directive("chapter-figure", ChapterFigure)
     app.add_directive("chapter-code", ChapterCode)
     app.add_directive("chapter-table", ChapterTable)
+    app.add_directive("live-box", LiveBox)
+    app.add_directive("steps", Steps)
     app.add_directive("notes", Notes)
     app.add_role("chapter", link_to_chapter)
+    app.add_role("number", link_number)
+    app.connect("build-finished", copy_live)
     return {"parallel_read_safe": False, "parallel_write_safe": True}

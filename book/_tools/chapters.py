@@ -6,7 +6,8 @@
 The md is what people edit and review; the ipynb is written here and nowhere else, so that what it shows
 was computed by the code beside it. Two runs on one machine write the same bytes. A chapter whose code
 fails leaves its old ipynb as it was. A chapter of which only the prose has changed, since it was executed with
-these very packages, tables and settings, keeps its outputs and is not executed again (--again: it is).
+these very packages, tables and settings, keeps its outputs and is not executed again (--again: it is). The figures
+that slides show are drawn in the same run (`slide_figures`).
 """
 
 import argparse
@@ -20,6 +21,7 @@ from pathlib import Path
 
 import jupytext
 import nbformat
+import slide_figures
 import yaml
 from bnn import environment
 from digests import LOCKED, digest_dependencies, read_versions
@@ -45,6 +47,15 @@ LEFT_OUT = (
 )  # fmt: skip
 # what a kernel reports of itself names the patch release of Python, which changes nothing that a reader sees
 LANGUAGE = {"name": "python", "file_extension": ".py", "mimetype": "text/x-python", "pygments_lexer": "ipython3"}
+
+
+STARTUP = f"""import importlib.util as _util, os as _os
+if {slide_figures.VARIABLE!r} in _os.environ:
+    _spec = _util.spec_from_file_location("slide_figures", {slide_figures.__file__!r})
+    _module = _util.module_from_spec(_spec)
+    _spec.loader.exec_module(_module)
+    _module.watch(get_ipython())
+"""  # of a kernel: what draws figures for slides
 
 
 class ChapterError(Exception):
@@ -103,6 +114,9 @@ def kernel_environment():
 def _make_profile():
     folder = tempfile.TemporaryDirectory(prefix="bnn-ipython-")
     _make_profile.folder = folder  # it goes with this process
+    startup = Path(folder.name, "profile_default", "startup")
+    startup.mkdir(parents=True)
+    (startup / "slides.py").write_text(STARTUP, encoding="utf-8")
     return folder.name
 
 
@@ -195,7 +209,7 @@ def execute(path, again=True):
     path : Path
         The md file.
     again : bool
-        Whether to execute it even if a run would repeat what the notebook holds.
+        Whether to execute it even if a run would repeat what the notebook holds, and the decks have its figures.
 
     Returns
     -------
@@ -215,8 +229,14 @@ def execute(path, again=True):
         raise ChapterError(f"{path}: {error}") from None
     _name_cells(nb)
     target = path.with_suffix(".ipynb")
-    if again or not _reuse(nb, target):
-        _run(nb, path)
+    wanted = slide_figures.list_wanted(path.stem) if path.resolve().parent == BOOK else {}
+    if again or not _reuse(nb, target) or slide_figures.list_stale(nb, wanted):
+        with tempfile.TemporaryDirectory(prefix="bnn-slides-") as folder:
+            _run(nb, path, slide_figures.ask(nb, wanted, folder))
+            try:
+                slide_figures.take(folder)
+            except ValueError as error:
+                raise ChapterError(f"{path}, a figure for slides: {error}") from None
     _settle(nb)
     _write(nb, target)
     return target
@@ -246,7 +266,7 @@ def _name_cells(nb):
         cell["id"] = name if seen[name] == 1 else f"{name}-{seen[name]}"
 
 
-def _run(nb, path):
+def _run(nb, path, asked):
     client = NotebookClient(
         nb,
         kernel_name="python3",
@@ -257,7 +277,7 @@ def _run(nb, path):
         store_widget_state=False,
     )
     try:
-        client.execute(env=kernel_environment())
+        client.execute(env=kernel_environment() | asked)
     except (CellExecutionError, CellTimeoutError, DeadKernelError, NoSuchKernel) as error:
         raise ChapterError(f"{path}, {_locate_failure(nb)}:\n{error}") from None
 

@@ -7,7 +7,7 @@ import yaml
 
 HERE = Path(__file__).resolve().parent
 BOOK = HERE.parents[1]
-sys.path[:0] = [str(BOOK), str(BOOK / "_ext")]
+sys.path[:0] = [str(BOOK), str(BOOK / "_ext"), str(BOOK / "_tools")]
 
 from book_site import copy_mathjax  # noqa: E402, after the path to it
 
@@ -30,7 +30,7 @@ html_favicon = str(BOOK / "_static" / "favicon.svg")
 revealjs_html_theme = "revealjs-simple"
 revealjs_static_path = [str(HERE / "_static")]
 revealjs_style_theme = "slides.css"
-revealjs_css_files = ["pygments.css"]
+revealjs_css_files = ["pygments.css", "live/live.css", "live/stored.css"]
 revealjs_use_section_ids = True
 revealjs_script_plugins = [{"src": "revealjs/plugin/notes/notes.js", "name": "RevealNotes"}]
 revealjs_script_conf = {
@@ -45,6 +45,7 @@ revealjs_script_conf = {
     "navigationMode": "linear",
     "slideNumber": "c/t",
     "pdfMaxPagesPerSlide": 1,
+    "pdfSeparateFragments": False,  # a page for each slide, with all that it shows in the end
     "defaultTiming": 60,  # turns the speaker view's clock on; each slide's notes say its own seconds
 }
 
