@@ -40,7 +40,7 @@ EVERYDAY = {"claim", "evidence", "study", "temperature"}  # words of the glossar
 # chapters that were not executed since slides have figures of their own: their slides show the pages' pictures. One
 # that was is to be struck off; `python book/_tools/chapters.py NAME` draws them.
 NOT_YET = {
-    "controls", "convergence", "digits", "digits_checked", "engines", "flat_advi", "group_sd", "hierarchical_nuts",
+    "controls", "convergence", "digits", "digits_checked", "engines", "group_sd", "hierarchical_nuts",
     "informed_priors", "layers_checked", "minibatch_advi", "minibatch_checked", "names_checked", "own_data",
     "priors_checked", "replication", "tempering", "unpooled",
 }  # fmt: skip
@@ -323,7 +323,7 @@ SMALL = f"""(slide) => {{
   while (texts.nextNode()) {{
     const e = texts.currentNode.parentElement, code = e.closest(".code") !== null;
     if (!texts.currentNode.data.trim() || e.closest("aside, .math, mjx-container, .live-spoken, .live-keys, .visually-hidden")
-      || !e.checkVisibility({ visibilityProperty: true })) continue;
+      || !e.checkVisibility({{ visibilityProperty: true }})) continue;
     const size = parseFloat(getComputedStyle(e).fontSize) * Reveal.getScale();
     if (size < (e.closest(".live") ? {LEAST_LABEL} : code || e.matches("code") ? {LEAST_CODE} : {LEAST_TEXT}))
       found.push(`${{size}} px: ${{texts.currentNode.data}}`);
