@@ -112,11 +112,11 @@ def test_every_slide_has_notes_that_say_something(folder, name):
 
 
 @every_deck
-def test_a_slide_has_a_title_and_at_most_forty_five_words(folder, name):
+def test_a_slide_has_a_title_and_at_most_forty_words(folder, name):
     complaints = []
     for number, slide in enumerate(read_slides(folder, name), 1):
         words = list_visible_words(slide)
-        if slide.find(["h1", "h2"]) is None or len(words) > 45:
+        if slide.find(["h1", "h2"]) is None or len(words) > 40:
             complaints.append(f"slide {number}: {len(words)} words: {' '.join(words)[:80]}")
     expect_none(complaints)
 
