@@ -85,7 +85,7 @@ ${STRIP}<p class="live-shared"></p>
  * @param {Float32Array[]} latest
  */
 function paintDial(canvas, mean, latest) {
-  const { ctx, side, scale } = fit(canvas), middle = side / 2, r = middle - 2 * scale;
+  const { ctx, side, scale } = fit(canvas), middle = side / 2, r = Math.max(0, middle - 2 * scale);
   ctx.clearRect(0, 0, side, side);
   ctx.beginPath();
   ctx.arc(middle, middle, r, 0, 2 * Math.PI);
