@@ -195,6 +195,14 @@ def test_a_chapters_figures_were_drawn_for_the_slides(chapter):
     assert bool(stale) == (chapter in NOT_YET), stale
 
 
+def test_a_picture_of_an_older_page_or_of_another_shape_is_not_shown():
+    path = min(slide_figures.FIGURES.glob("*.png"))
+    asked = slide_figures.read_origin(path)["asked"]
+    for page, wanted in ((b"another page", asked), (b"another page", asked | {"panels": [0]})):
+        assert slide_figures.find_drawn(path.stem, page, wanted) is None
+    assert slide_figures.find_drawn("fig-nobody", b"", asked) is None
+
+
 def test_no_picture_is_kept_that_no_slide_shows():
     assert {path.stem for path in slide_figures.FIGURES.glob("*.png")} <= {name for _, name in list_figures()}
 

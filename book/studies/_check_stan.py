@@ -1,6 +1,6 @@
 """Are the Stan programs of the reference posteriors the PyMC models? Ask Stan once, and store what it says.
 
-    python book/_tools/check_stan.py FOLDER     FOLDER: PyPI's wheel of httpstan 4.13 (Linux), unpacked
+    python -m studies._check_stan FOLDER     FOLDER: PyPI's wheel of httpstan 4.13 (Linux), unpacked
 
 Stan is no dependency of this book. The wheel holds its compiler and its headers; g++ makes a program of each model,
 which prints log density, gradient and generated quantities at random positions. They become
