@@ -46,7 +46,7 @@ def read_cells(markdown):
 
 def find_stub(chapter, n):
     """The cell of an exercise that a reader fills in, and its two functions: the one to write and its check."""
-    (source,) = [source for source, tags in read_cells(list_exercises(chapter)[n]) if "exercise" in tags]
+    source = "\n\n\n".join(source for source, tags in read_cells(list_exercises(chapter)[n]) if "exercise" in tags)
     functions = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
     (stub,) = [node for node in functions if not node.name.startswith("check_")]
     (check,) = [node for node in functions if node.name.startswith("check_")]

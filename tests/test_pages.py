@@ -289,7 +289,10 @@ def read_outputs():
     return "\n".join(words)
 
 
-@pytest.mark.parametrize("name", PLAIN)
+EXAM = "book/teach/exam.md"  # its questions invent numbers, and those of its answers are computed in test_kit
+
+
+@pytest.mark.parametrize("name", [name for name in PLAIN if name != EXAM])
 def test_a_number_with_an_error_on_a_plain_page_is_that_of_a_chapter(name):
     example = "`[^`]*`"  # how numbers are written, not what was found
     text = re.sub(example, "", (ROOT / name).read_text(encoding="utf8"))
