@@ -377,6 +377,8 @@ def test_the_test_is_one_sheet_of_paper(form, tmp_path):
     text = [" ".join(sheet.extract_text().split()) for sheet in pages]
     assert "A hierarchical model predicts better" in text[0]
     assert "A group standard deviation above zero" in text[0]
+    assert len(text) == 1
+    assert re.search(r"b\. ?That is open", text[0])  # a lecturer types letters
 
 
 def test_without_scripts_the_questions_are_there_to_read(site):
