@@ -244,7 +244,8 @@ REFUSED = {
     "a number of no claim": ("{number}`{:.1f} <yardsticks:nothing>`", "yardsticks:limit-arcs"),
     "a live box that is not there": ("```{live-box} nothing\n```", "'moons', 'tie', 'digits'"),
     "a row to show later that is not there": (
-        "```{chapter-table} yardsticks Three kinds\n:later: nothing\n```", "logistic, per category"
+        "```{chapter-table} yardsticks Three kinds\n:later: nothing\n```",
+        "logistic, per category",
     ),
     "notes without minutes": (":::{notes}\nSay.\n:::", "1 argument(s) required"),
 }
@@ -319,7 +320,8 @@ GO = """async (looks) => {  // to every slide in turn; what each of `looks` (fun
 }"""
 MISSING = "(slide) => [...slide.querySelectorAll('img')].filter((i) => !i.naturalWidth).map((i) => i.src)"
 OUTSIDE = """(slide) => [
-  slide, ...slide.querySelectorAll(":not(aside, aside *, mjx-assistive-mml *, .visually-hidden, .live-keys, .live-advi, .live-spoken, [data-do=share])")
+  slide, ...slide.querySelectorAll(":not(aside, aside *, mjx-assistive-mml *, .visually-hidden"
+    + ", .live-keys, .live-advi, .live-spoken, [data-do=share])")
 ].filter((e) => {
   const box = e.getBoundingClientRect();
   return box.left < -1 || box.top < -1 || box.right > 1921 || box.bottom > 1045  // the deck's name stands below
@@ -329,7 +331,8 @@ SMALL = f"""(slide) => {{
   const found = [], texts = document.createTreeWalker(slide, NodeFilter.SHOW_TEXT);
   while (texts.nextNode()) {{
     const e = texts.currentNode.parentElement, code = e.closest(".code") !== null;
-    if (!texts.currentNode.data.trim() || e.closest("aside, .math, mjx-container, .live-spoken, .live-keys, .visually-hidden")
+    const unseen = "aside, .math, mjx-container, .live-spoken, .live-keys, .visually-hidden";
+    if (!texts.currentNode.data.trim() || e.closest(unseen)
       || !e.checkVisibility({{ visibilityProperty: true }})) continue;
     const size = parseFloat(getComputedStyle(e).fontSize) * Reveal.getScale();
     if (size < (e.closest(".live") ? {LEAST_LABEL} : code || e.matches("code") ? {LEAST_CODE} : {LEAST_TEXT}))

@@ -177,7 +177,7 @@ class ChapterFigure(FromChapter):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{name}.png").write_bytes(picture)
         width, height = measure_picture(BytesIO(picture))
-        alt = html.escape(self.options.get("alt", alt))
+        alt = html.escape(alt if picture == on_page else self.options.get("alt", alt))
         image = f'<img src="_images/{name}.png" alt="{alt}" width="{width}" height="{height}">'
         if asked["panels"] and picture != on_page:
             (folder / f"{name}-all.png").write_bytes(on_page)
@@ -218,7 +218,8 @@ class LiveBox(FromChapter):
         (folder / f"live-{name}.png").write_bytes(picture)
         width, height = measure_picture(BytesIO(picture))
         image = f'<img src="_images/live-{name}.png" alt="{html.escape(alt)}" width="{width}" height="{height}">'
-        wake = f'if (!location.search.includes("receiver")) import("./_static/live/{script}");'  # not in a speaker's view
+        # a speaker's view shows the deck twice more, and no box is to work there
+        wake = f'if (!location.search.includes("receiver")) import("./_static/live/{script}");'
         script = f'<script type="module">{wake}</script>'
         whole = f'<div class="bd-content live" data-prevent-swipe>{start}{image}</figure></div></div>{script}'
         return [nodes.raw("", whole, format="html")]
@@ -265,7 +266,7 @@ class ChapterTable(FromChapter):
     ``:reveal:`` waits for a key, the rows named by ``:later:`` for one each.
     """
 
-    option_spec: ClassVar = {name: directives.unchanged_required for name in ("rows", "columns", "later")}
+    option_spec: ClassVar = dict.fromkeys(("rows", "columns", "later"), directives.unchanged_required)
     option_spec["reveal"] = directives.flag
 
     def show(self, chapter, caption):

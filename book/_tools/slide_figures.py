@@ -174,7 +174,9 @@ def redraw(figure, page, *, shape, panels):
     raise_letters(figure)
     whole, small = BytesIO(), BytesIO()
     figure.savefig(whole, format="png", dpi=72 * PIXELS * DENSITY, bbox_inches="tight", pad_inches=0.02)
-    drawn = [ax for ax in list_panels(figure) if ax.axison and (len(ax.get_xticks()) or ax.spines["left"].get_visible())]
+    drawn = [
+        ax for ax in list_panels(figure) if ax.axison and (len(ax.get_xticks()) or ax.spines["left"].get_visible())
+    ]
     if len(drawn) > MOST_PANELS:
         raise ValueError(f"{len(drawn)} panels; wanted: at most {MOST_PANELS}, chosen by :panels:")
     letters = [text.get_fontsize() for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip()]
