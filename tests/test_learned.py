@@ -88,6 +88,15 @@ def test_what_is_wrong_with_a_file_is_said_with_its_line_and_what_would_be_right
         learned.read_answers(path)
 
 
+def test_a_cell_in_quotes_may_hold_a_comma_and_line_numbers_stay_those_of_the_file(write):
+    rows = [line.replace("ab12", '"Ada, L."') for line in TWO]
+    assert "Ada, L." in learned.read_answers(write(*rows)).students
+    path = write(*rows)
+    path.write_text(path.read_text().replace("\ncd34", "\n\ncd34", 1).replace("cd34,after", "cd34,never"))
+    with pytest.raises(ValueError, match="line 6: when is 'never'"):
+        learned.read_answers(path)
+
+
 def test_three_wrong_lines_are_told_and_the_others_counted(write):
     with pytest.raises(ValueError, match=r"line 2: .*; line 3: .*; line 4: .*; and 2 more lines$"):
         learned.read_answers(write(*["ab12,never," + RIGHT] * 5))

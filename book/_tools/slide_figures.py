@@ -165,6 +165,7 @@ def redraw(figure, page, *, shape, panels):
     ValueError
         When more than six panels are left, or one is asked for that is not there.
     """
+    import numpy as np
     from bnn.plots import _reduce_colors
     from matplotlib.text import Text
     from PIL import Image, PngImagePlugin
@@ -184,8 +185,6 @@ def redraw(figure, page, *, shape, panels):
     told.add_text("page", page)
     told.add_text("asked", json.dumps({"shape": shape, "panels": panels}))
     told.add_text("least", f"{PIXELS * min(letters):.1f}" if letters else "inf")
-    import numpy as np
-
     picture = _reduce_colors(np.asarray(Image.open(whole).convert("RGB")))
     picture.save(small, "png", optimize=True, dpi=(72 * PIXELS * DENSITY,) * 2, pnginfo=told)
     return small.getvalue()

@@ -155,9 +155,9 @@ def _estimate_autocorrelation(values):
 def limit_rhat(n_quantities):
     """The R-hat from which four chains disagree, where the worst of so many quantities is asked.
 
-    R-hat has an error of its own. With four chains that mix perfectly and are worth 400 draws it is above 1.01 in one
-    case of eight or more, and the worst of hundreds nearly always is. This limit, 1.02 and 0.01 more for each factor of
-    ten, is broken by at most one of twenty such runs (simulated in chapter ``convergence``).
+    R-hat has an error of its own. With four chains that mix perfectly and are worth 400 draws it is above 1.01 in about
+    one case of three, and the worst of hundreds nearly always is. This limit, 1.02 and 0.01 more for each factor of
+    ten, is broken by about one of twenty such runs (simulated in chapter ``verdict``).
 
     Parameters
     ----------

@@ -176,7 +176,7 @@ def sample_until(identify, *args, random_seed, most=MOST_RUNS, sample=pm.sample,
     ValueError
         For `most` below 1; as `diagnose.verdict` for what `identify` returns.
 
-    Source: the limits are those of Vehtari et al. (2021); what stopping does to errors: chapter ``convergence``.
+    Source: the limits are those of Vehtari et al. (2021); what stopping does to errors: chapter ``verdict``.
     """
     check_seed(random_seed)
     if most < 1:

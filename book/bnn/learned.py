@@ -7,6 +7,7 @@ question that was left open), and prints the gain for each objective, with its e
 """
 
 import argparse
+import csv
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from scipy.special import expit
 
 from bnn import diagnose
 from bnn.data import check_seed
+from bnn.inference import ONE_CORE
 
 OBJECTIVES = ("score", "posterior", "doubt", "approximation", "pooling")
 # of each question of book/teach/entry_test.md: what it asks about, and the right answer
@@ -31,8 +33,7 @@ CHOICES = ("a", "b", "c", "d")
 NO_ANSWER = ("x", "-", "")  # "I don't know", on paper and where a cell was left empty
 WHEN = ("before", "after")
 COLUMNS = ("student", "when", *QUESTIONS)
-SAMPLER = {"draws": 1000, "tune": 1000, "target_accept": 0.9, "chains": 4, "cores": 1, "quiet": True,
-           "progressbar": False, "compute_convergence_checks": False}  # fmt: skip
+SAMPLER = {"draws": 1000, "tune": 1000, "target_accept": 0.9, **ONE_CORE}
 LEAST_LOADING = 0.5  # logits for one standard deviation among students: below it a question hardly tells them apart
 SURE = 0.9  # of that, before a question is named
 INTERVAL = (0.05, 0.95)
@@ -82,8 +83,8 @@ def read_answers(source):
     """
     lines = Path(source).read_text(encoding="utf-8-sig").splitlines()
     separator = ";" if lines and lines[0].count(";") > lines[0].count(",") else ","
-    cut = [(n, [cell.strip() for cell in line.split(separator)]) for n, line in enumerate(lines, 1) if line.strip()]
-    rows = [(n, [cell.strip('"').strip() for cell in cells]) for n, cells in cut]
+    reader = csv.reader(lines, delimiter=separator, skipinitialspace=True)
+    rows = [(reader.line_num, [cell.strip() for cell in cells]) for cells in reader if any(map(str.strip, cells))]
     if not rows or tuple(name.lower() for name in rows[0][1]) != COLUMNS:
         first = separator.join(rows[0][1]) if rows else "nothing"
         raise ValueError(f"{source}: the first line is {first!r}; wanted: {','.join(COLUMNS)}")
