@@ -53,8 +53,18 @@ stored: $(INSTALLED)  ## store the posteriors that live pages ask (book/_static/
 stills: site  ## take the pictures that stand for the live boxes where there are no scripts (needs a Chromium)
 	PYTHONPATH=$(PYTHONPATH):tests $(BIN)/python book/_tools/stills.py
 
-binder-check: $(INSTALLED)  ## run chapters as a Binder pod would: 1 CPU, 2 GB, cold caches, no network (CHAPTER=moons for one)
-	$(BIN)/python book/_tools/binder_check.py $(CHAPTER)
+# The reader's environment, as Binder builds it. Made anew when its file has changed.
+READER := _build/reader
+$(READER)/.installed: .binder/requirements.txt | $(INSTALLED)
+	@rm -rf $(READER)
+	@$(BIN)/python -m venv $(READER)
+	@sync="$(BIN)/uv pip sync --quiet --python $(READER)/bin/python --link-mode copy --require-hashes .binder/requirements.txt"; \
+		$$sync || $$sync --system-certs
+	@$(READER)/bin/python book/bnn/environment.py --install
+	@touch $@
+
+binder-check: $(INSTALLED) $(READER)/.installed  ## run chapters as a Binder pod would: its packages, 1 CPU, 2 GB, cold caches, no network (CHAPTER=moons for one)
+	$(BIN)/python book/_tools/binder_check.py --python $(READER)/bin/python $(CHAPTER)
 
 hub-check: $(INSTALLED)  ## hold a class here for real: JupyterHub, two students, a grader (root, BNN_THROWAWAY=1; MEASURE=1 keeps its costs)
 	@$(BIN)/python book/_tools/hub_check.py $(if $(MEASURE),--measure)
@@ -112,6 +122,7 @@ lint: $(INSTALLED)  ## ruff, codespell, the workflows against their schema, the 
 lock: $(INSTALLED)  ## compile requirements.in into requirements.txt (newest versions that fit)
 	$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --python-version 3.12 \
 		--no-emit-index-url --custom-compile-command "make lock" requirements.in -o requirements.txt
+	$(BIN)/python book/_tools/reader.py
 
 clean:  ## remove what was built; the environment stays
 	rm -rf _build .pytest_cache .ruff_cache .hypothesis

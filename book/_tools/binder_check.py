@@ -2,6 +2,8 @@
 
     python book/_tools/binder_check.py              every chapter
     python book/_tools/binder_check.py moons        one of them
+    python book/_tools/binder_check.py --python _build/reader/bin/python moons
+                                                    with the packages of another environment: `make binder-check`
 
 Each chapter's row goes into book/data/binder_cost.json as soon as it is known.
 
@@ -114,8 +116,24 @@ def has_namespaces():
     return shutil.which("unshare") and subprocess.run(["unshare", "-rn", "true"], capture_output=True).returncode == 0
 
 
-def check(chapter):
-    """CPU-seconds, peak memory and what was enforced, for one chapter: a dict; raises RuntimeError where it fails."""
+def check(chapter, python=sys.executable):
+    """Run one chapter by a Python's own packages.
+
+    Parameters
+    ----------
+    chapter : str
+    python : str, an interpreter
+
+    Returns
+    -------
+    dict
+        CPU-seconds, peak memory in MB and what was enforced.
+
+    Raises
+    ------
+    RuntimeError
+        Where the chapter fails, with the end of its output.
+    """
     group = MemoryGroup()
     offline = has_namespaces()
     with tempfile.TemporaryDirectory() as home:
@@ -123,11 +141,12 @@ def check(chapter):
         hidden = shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints", "_build")
         shutil.copytree(BOOK, copy, ignore=hidden)
         keep = {name: os.environ[name] for name in ("PATH", "LANG", "PYTENSOR_FLAGS") if name in os.environ}
+        python = os.path.abspath(python)  # not resolved: a link into an environment is that environment
         environ = keep | {"HOME": home, "PYTHONPATH": str(copy), "BNN_PROGRESS": "off", "TMPDIR": home,
                           "PYTHONDONTWRITEBYTECODE": "1"}  # fmt: skip
         script = Path(home, "run.py")
         script.write_text(RUN)
-        command = [sys.executable, script, copy / f"{chapter}.ipynb", group.path or ""]
+        command = [python, script, copy / f"{chapter}.ipynb", group.path or ""]
         # the loopback, which a kernel talks over, is down in a new namespace
         if offline:
             command = ["unshare", "-rn", "sh", "-c", 'ip link set lo up; exec "$@"', "sh", *command]
@@ -151,13 +170,18 @@ def check(chapter):
 
 
 def main(names):
+    python = sys.executable
+    if names[:1] == ["--python"]:
+        if not names[1:] or shutil.which(names[1]) is None:
+            sys.exit(f"--python wants an interpreter, found: {' '.join(names[1:2]) or 'nothing'}")
+        python, names = names[1], names[2:]
     chapters = [path.stem for path in find_chapters()]
     if unknown := [name for name in names if name not in chapters]:
         sys.exit(f"there is no chapter {', '.join(unknown)}; there are: {', '.join(chapters)}")
     failed = []
     for chapter in names or chapters:
         try:
-            row = check(chapter)
+            row = check(chapter, python)
         except RuntimeError as error:
             failed.append(chapter)
             print(error, flush=True)
