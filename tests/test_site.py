@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from urllib.parse import unquote, urldefrag, urljoin, urlsplit
+from urllib.parse import parse_qs, unquote, urldefrag, urljoin, urlsplit
 
 import lots
 import nbformat
@@ -29,6 +29,7 @@ from filelock import FileLock
 
 ROOT = Path(__file__).parents[1]
 HTML = ROOT / "_build" / "html"
+REPOSITORY = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf8"))["repository"]["url"]
 STAMP = HTML / ".built"  # set by a build without warnings, and by nothing else
 BUILD = ["make", "site"]
 
@@ -204,7 +205,21 @@ def test_the_printed_text_is_that_stored_in_the_notebook(site, name):
 @every_notebook
 def test_the_rocket_opens_the_notebook_of_its_page_in_jupyterlab(site, name):
     (link,) = parse(site, Path(name).with_suffix(".html")).select('a[href^="https://mybinder.org/v2/gh/"]')
-    assert link["href"].endswith(f"?urlpath=lab/tree/{name}")
+    image, _, query = link["href"].partition("?")
+    assert image.endswith("/environment")  # the branch that changes only with the packages
+    (asked,) = parse_qs(query)["urlpath"]
+    assert asked.startswith("git-pull?")
+    pull = {key: value for key, (value,) in parse_qs(asked.partition("?")[2]).items()}
+    assert pull == {
+        "repo": REPOSITORY, "branch": "main", "targetpath": "hbnn-book", "urlpath": f"lab/tree/hbnn-book/{name}"
+    }  # fmt: skip
+
+
+@every_notebook
+def test_colab_opens_the_copy_that_brings_what_colab_lacks(site, name):
+    (link,) = parse(site, Path(name).with_suffix(".html")).select('a[href^="https://colab.research.google.com/"]')
+    owner = "/".join(REPOSITORY.split("/")[-2:])
+    assert link["href"] == f"https://colab.research.google.com/github/{owner}/blob/colab/{name}"
 
 
 @every_page

@@ -3,9 +3,8 @@
 import html
 import json
 import re
-from urllib.parse import quote
 
-from book_pages import BOOK, ROOT, RawTable
+from book_pages import BOOK, ROOT, RawTable, open_binder
 
 ASSIGNMENTS = BOOK / "teach" / "assignments"
 COSTS = BOOK / "data" / "assignment_cost.json"
@@ -25,14 +24,13 @@ class AssignmentList(RawTable):
     def run(self):
         options = self.config.html_theme_options
         repository, branch = options["repository_url"].rstrip("/"), options.get("repository_branch") or "main"
-        binder = options["launch_buttons"]["binderhub_url"].rstrip("/")
         costs = {row["assignment"]: row for row in json.loads(COSTS.read_text())["rows"]}
         rows, paths = [], [COSTS]
         for source in sorted((ASSIGNMENTS / "source").glob("*.md")):
             name = source.stem
             title, minutes, tests, questions = describe(source.read_text(encoding="utf8"))
             path = (ASSIGNMENTS / "release" / name / f"{name}.ipynb").relative_to(ROOT).as_posix()
-            live = f"{binder}/v2/gh/{repository.split('/', 3)[3]}/{branch}?urlpath={quote(f'lab/tree/{path}', safe='')}"
+            live = open_binder(options, path)
             notebook = f"{repository}/blob/{branch}/{path}"
             rows.append(
                 [

@@ -7,7 +7,7 @@ from io import BytesIO
 from pathlib import Path
 
 from book_meta import find_figure
-from book_pages import BOOK, RawTable, link_chapter, list_chapters, read_title
+from book_pages import BOOK, RawTable, link_chapter, list_chapters, open_binder, read_title
 from book_teach import count_minutes
 from docutils import nodes
 from PIL import Image
@@ -95,11 +95,8 @@ def open_in_binder(name, rawtext, text, lineno, inliner, options=None, content=N
     """Role {binder}: ``words <chapter>`` as a link that opens the chapter in Binder, as the button at its top does."""
     env = inliner.document.settings.env
     theme = env.config.html_theme_options
-    owner, project = theme["repository_url"].rstrip("/").split("/")[-2:]
     words, chapter = re.fullmatch(r"(.+) <(\w+)>", text).groups()
-    server, branch = theme["launch_buttons"]["binderhub_url"].rstrip("/"), theme["repository_branch"]
-    address = f"{server}/v2/gh/{owner}/{project}/{branch}?urlpath=lab/tree/book/{chapter}.ipynb"
-    return [nodes.reference(rawtext, words, refuri=address)], []
+    return [nodes.reference(rawtext, words, refuri=open_binder(theme, f"book/{chapter}.ipynb"))], []
 
 
 def setup(app):

@@ -5,7 +5,9 @@ import json
 import re
 from pathlib import Path
 from typing import ClassVar
+from urllib.parse import quote, urlencode
 
+import branches
 import nbformat
 import yaml
 from bnn.claims import MIME, judge_together
@@ -366,10 +368,38 @@ def state_cost(name, rawtext, text, lineno, inliner, options=None, content=None)
     return [nodes.Text(f"{rows[text]['cpu_seconds']} CPU-s, {rows[text]['megabytes']:,} MB")], []
 
 
+def open_binder(theme, path):
+    """The address that opens a notebook in Binder: the image of the branch `environment`, the book as it is now.
+
+    Parameters
+    ----------
+    theme : dict, the theme's options
+    path : str, a file below the repository's root
+    """
+    repository, branch = theme["repository_url"].rstrip("/"), theme.get("repository_branch") or "main"
+    query = {"repo": repository, "branch": branch, "targetpath": branches.FOLDER,
+             "urlpath": f"lab/tree/{branches.FOLDER}/{path}"}  # fmt: skip
+    server, owner = theme["launch_buttons"]["binderhub_url"].rstrip("/"), "/".join(repository.split("/")[-2:])
+    return f"{server}/v2/gh/{owner}/{branches.ENVIRONMENT}?urlpath={quote('git-pull?' + urlencode(query), safe='')}"
+
+
+def mend_launchers(app, pagename, templatename, context, doctree):
+    """Let the rocket's entries open the branches that are made for them: the theme knows only the book's own."""
+    theme = app.config.html_theme_options
+    groups = [button for button in context.get("header_buttons", []) if button.get("label") == "launch-buttons"]
+    for entry in [entry for group in groups for entry in group["buttons"]]:
+        if entry["text"] == "Binder":
+            entry["url"] = open_binder(theme, f"{pagename}.ipynb")
+        elif entry["text"] == "Colab":
+            branch = theme.get("repository_branch") or "main"
+            entry["url"] = entry["url"].replace(f"/blob/{branch}/", f"/blob/{branches.COLAB}/", 1)
+
+
 def setup(app):
     """Add the directives and roles."""
     app.add_config_value("claims_base", "", "env")  # where slides, a site of their own, find the chapters
     app.add_role("claim", cite_claim)
+    app.connect("html-page-context", mend_launchers, priority=502)  # the theme adds its buttons at 501
     app.add_role("cost", state_cost)
     app.add_role("site", link_out)
     app.add_role("repository", link_out)
