@@ -304,15 +304,6 @@ def test_a_number_with_an_error_on_a_plain_page_is_that_of_a_chapter(name):
 # --- Binder
 
 
-def test_binder_installs_the_lock_with_the_python_that_is_tested():
-    assert (ROOT / "runtime.txt").read_text().strip() == f"python-{(ROOT / '.python-version').read_text().strip()}"
-    for name in ("environment.yml", "Pipfile", "setup.py", "binder", ".binder"):
-        assert not (ROOT / name).exists()  # it would take the lock's place
-    lock = (ROOT / "requirements.txt").read_text()
-    assert "--hash=sha256:" in lock
-    assert all("==" in line for line in lock.splitlines() if line and line[0].isalpha())
-
-
 @pytest.fixture
 def pod(tmp_path, monkeypatch):
     """Write a notebook of one cell, and run it as Binder would."""

@@ -51,7 +51,14 @@ def add_cell(text, source):
     source : str, the code
     """
     notebook = json.loads(text)
-    cell = {"cell_type": "code", "execution_count": None, "id": "colab", "metadata": {}, "outputs": [], "source": source}
+    cell = {
+        "cell_type": "code",
+        "execution_count": None,
+        "id": "colab",
+        "metadata": {},
+        "outputs": [],
+        "source": source,
+    }
     notebook["cells"].insert(0, cell)
     return json.dumps(notebook, ensure_ascii=False, indent=1) + "\n"
 
@@ -80,7 +87,9 @@ def push(remote, branch, tree):
         if git("rev-parse", "FETCH_HEAD^{tree}") == tree:
             return False
     who = {"NAME": "the book's publish workflow", "EMAIL": "noreply@github.com"}
-    environ = os.environ | {f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER") for key, value in who.items()}
+    environ = os.environ | {
+        f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER") for key, value in who.items()
+    }
     commit = git("commit-tree", tree, "-m", f"Made of {git('rev-parse', 'HEAD')}", env=environ)
     git("push", "-q", "--force", remote, f"{commit}:refs/heads/{branch}")
     return True

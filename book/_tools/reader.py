@@ -13,7 +13,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 READER = ROOT / ".binder" / "requirements.txt"
 CHAPTERS = "what the chapters run (reader)"
-HEAD = "# The reader's part of requirements.txt, taken out by `make lock` (book/_tools/reader.py): not edited by hand.\n"
+HEAD = (
+    "# The reader's part of requirements.txt, taken out by `make lock` (book/_tools/reader.py): not edited by hand.\n"
+)
 
 
 def read_roots(text, section="(reader)"):

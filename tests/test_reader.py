@@ -1,0 +1,254 @@
+"""What a reader installs: a part of the lock that is closed, small, and enough for every chapter; and how it gets there."""
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from functools import cache
+from importlib.metadata import distribution, packages_distributions
+
+import branches
+import pytest
+import reader
+from bnn import environment
+from chapters import find_chapters
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from test_setup import ROOT
+
+BOOK = ROOT / "book"
+BINDER = ROOT / ".binder"
+LOCK = reader.read_lock((ROOT / "requirements.txt").read_text())
+PINNED = reader.read_lock(reader.READER.read_text())
+LIMIT_MB = 1050  # the whole lock takes 1,880 MB
+OWNERS = packages_distributions()
+HERE = {name for name in PINNED if "; " not in PINNED[name][0].splitlines()[0]}  # not of other systems
+# imported where it is asked for; a chapter that asks would fail in `make binder-check`
+LAZY = {
+    "jax": "PyTensor's third backend; every chapter samples by Numba",
+    "bambi": "`rivals`: a study fits them, chapters read its table",
+    "gpboost": "the same",
+    "scoringrules": "the same",
+    "blackjax": "studies of other engines",
+}
+
+
+def test_every_pin_is_the_locks_with_its_hashes():
+    assert PINNED == {name: LOCK[name] for name in PINNED}
+    assert len(PINNED) < len(LOCK)
+
+
+def test_it_is_what_make_lock_writes():
+    roots = reader.read_roots((ROOT / "requirements.in").read_text())
+    assert PINNED.keys() == reader.close(LOCK, roots)
+    assert reader.READER.read_text().startswith(reader.HEAD)
+
+
+def test_what_a_package_of_it_needs_is_in_it():
+    """Asked of the packages themselves, not of the lock's comments."""
+    asked = [(name, Requirement(line)) for name in HERE for line in distribution(name).requires or []]
+    needed = {
+        (name, canonicalize_name(r.name)) for name, r in asked if not r.marker or r.marker.evaluate({"extra": ""})
+    }
+    assert len(needed) > len(HERE)
+    assert [(name, other) for name, other in sorted(needed) if other not in PINNED] == []
+
+
+def test_it_takes_no_more_than_its_share():
+    files = [file.locate() for name in HERE for file in distribution(name).files or []]
+    megabytes = sum(path.stat().st_size for path in files if path.is_file()) / 1e6
+    assert megabytes < LIMIT_MB, f"{megabytes:.0f} MB"
+
+
+def read_cells(path):
+    """The code of a chapter, from its md (str)."""
+    cells = re.findall(r"^```\{code-cell\}[^\n]*\n(.*?)^```", path.read_text(encoding="utf8"), re.MULTILINE | re.DOTALL)
+    cells = [re.sub(r"\A---\n.*?^---\n", "", cell, flags=re.MULTILINE | re.DOTALL) for cell in cells]
+    return re.sub(r"^(:|%|!).*$", "", "\n".join(cells), flags=re.MULTILINE)
+
+
+@cache
+def list_imports(code):
+    """Every module that a piece of Python (its text) names in an import, those inside functions too: set of str."""
+    names = set()
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return names
+
+
+def collect(names, seen):
+    """Top-level names of others' packages in `names`, and in what modules of ours among them import."""
+    found = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name.partition(".")[0] not in ("bnn", "studies", "bench"):
+            found.add(name.partition(".")[0])
+            continue
+        path = BOOK / f"{name.replace('.', '/')}.py"
+        if name not in seen and path.exists():
+            seen.add(name)
+            waiting += list_imports(path.read_text(encoding="utf8"))
+    return found - set(sys.stdlib_module_names)
+
+
+@pytest.mark.parametrize("path", find_chapters(), ids=lambda path: path.stem)
+def test_what_a_chapter_imports_is_in_it(path):
+    found = collect(list_imports(read_cells(path)), set())
+    missing = {name for name in found if not {canonicalize_name(d) for d in OWNERS.get(name, [])} & PINNED.keys()}
+    assert missing - LAZY.keys() == set()
+
+
+def test_no_chapter_itself_imports_what_a_reader_lacks():
+    for path in find_chapters():
+        own = {name.partition(".")[0] for name in list_imports(read_cells(path))}
+        assert own & LAZY.keys() == set(), path.name
+
+
+@pytest.mark.parametrize(
+    ("section", "says"), [("(writer)", "no section '\\(writer\\)'"), ("(reader)", "not in requirements.txt: nonesuch")]
+)
+def test_what_cannot_be_taken_out_is_said(section, says):
+    with pytest.raises(ValueError, match=says):
+        reader.close({"numpy": ("", set())}, reader.read_roots("\n# --- to run (reader)\nnonesuch>=1\n", section))
+
+
+# --- Binder
+
+
+def test_binder_builds_with_the_python_that_is_tested():
+    assert (BINDER / "runtime.txt").read_text().strip() == f"python-{(ROOT / '.python-version').read_text().strip()}"
+    assert {path.name for path in BINDER.iterdir()} == {"postBuild", "requirements.txt", "runtime.txt"}
+    for name in ("binder", "environment.yml", "runtime.txt", "postBuild"):
+        assert not (ROOT / name).exists()  # "binder" would take this folder's place, the rest would be ignored
+
+
+@pytest.mark.parametrize("place", ["book", f"{branches.FOLDER}/book"])
+def test_in_a_pod_the_settings_are_in_force_once_the_book_is_there(tmp_path, place):
+    """Built where the book lies beside it, or where it comes later; then started."""
+    python = tmp_path / "env" / "bin" / "python"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "env"], check=True)
+    home = tmp_path / "home"
+    home.mkdir()
+    if place == "book":
+        (home / "book").symlink_to(BOOK)
+    clean = {"HOME": str(home), "PATH": f"{python.parent}:/usr/bin:/bin"}
+    subprocess.run([BINDER / "postBuild"], cwd=home, env=clean, check=True)
+    ask = "import json, os, sys; print(json.dumps(['bnn' in sys.modules, os.environ.get('PYTENSOR_FLAGS')]))"
+
+    def start():
+        done = subprocess.run([python, "-c", ask], env=clean, capture_output=True, text=True, check=True)
+        assert done.stderr == ""
+        return json.loads(done.stdout)
+
+    if place != "book":
+        assert start() == [False, None]
+        (home / branches.FOLDER).mkdir()
+        (home / place).symlink_to(BOOK)
+    assert start() == [True, environment.PYTENSOR_FLAG]
+
+
+# --- the branches that buttons open
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    """A small repository with a folder for Binder and a notebook, the checkout; and a bare one to push to."""
+    home, remote = tmp_path / "home", tmp_path / "remote.git"
+    for path in (".binder/requirements.txt", ".binder/postBuild", "book/x.md"):
+        (home / path).parent.mkdir(parents=True, exist_ok=True)
+        (home / path).write_text(path)
+    (home / ".binder/postBuild").chmod(0o755)
+    cell = {"cell_type": "code", "execution_count": 1, "id": "a", "metadata": {}, "outputs": [], "source": "1"}
+    notebook = {"cells": [cell], "metadata": {"μ": 1}, "nbformat": 4, "nbformat_minor": 5}
+    (home / "book/x.ipynb").write_text(json.dumps(notebook), encoding="utf8")
+    monkeypatch.setattr(branches, "ROOT", home)
+    for name in [name for name in environment.os.environ if name.startswith("GIT_")]:
+        monkeypatch.delenv(name)
+    branches.git("init", "-q", "--bare", str(remote))
+    branches.git("init", "-q")
+    commit()
+    return home, str(remote)
+
+
+def commit():
+    """Commit all there is in the checkout."""
+    branches.git("add", "-A")
+    branches.git("-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-q", "-m", "a change")
+
+
+def show(remote, what):
+    return branches.git("--git-dir", remote, *what)
+
+
+def test_a_change_of_text_builds_no_image_and_a_change_of_packages_does(repository, capsys):
+    home, remote = repository
+    branches.main(remote, "https://example.org/book")
+    image = show(remote, ["rev-parse", "environment"])
+    assert show(remote, ["ls-tree", "-r", "--format=%(objectmode) %(path)", "environment"]).splitlines() == [
+        "100755 postBuild", "100644 requirements.txt"
+    ]  # fmt: skip
+    (home / "book/x.md").write_text("other words")
+    commit()
+    branches.main(remote, "https://example.org/book")
+    assert show(remote, ["rev-parse", "environment"]) == image
+    (home / ".binder/requirements.txt").write_text("numpy==3")
+    commit()
+    branches.main(remote, "https://example.org/book")
+    assert show(remote, ["rev-parse", "environment"]) != image
+    said = capsys.readouterr().out.split("\n")
+    assert [line for line in said if line.startswith("environment")] == [
+        "environment: new", "environment: as it was", "environment: new"
+    ]  # fmt: skip
+
+
+def test_colabs_copies_have_one_cell_more_which_names_the_commit(repository):
+    home, remote = repository
+    branches.main(remote, "https://example.org/book")
+    assert show(remote, ["ls-tree", "-r", "--name-only", "colab"]) == "book/x.ipynb"
+    copy = json.loads(show(remote, ["show", "colab:book/x.ipynb"]))
+    first, *rest = copy.pop("cells")
+    original = json.loads((home / "book/x.ipynb").read_text(encoding="utf8"))
+    assert rest == original.pop("cells")
+    assert copy == original
+    assert f"git fetch -q --depth 1 https://example.org/book {branches.git('rev-parse', 'HEAD')}" in first["source"]
+
+
+def test_elsewhere_than_on_colab_the_cell_does_nothing(monkeypatch):
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("it ran something"))
+    exec(branches.CELL.format(folder="f", repository="r", commit="c"), {})
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+def test_on_colab_it_runs_once_and_restarts(monkeypatch, loaded):
+    done = []
+    monkeypatch.setitem(sys.modules, "google.colab", sys)
+    if not loaded:
+        monkeypatch.delitem(sys.modules, "bnn")
+    monkeypatch.setattr(subprocess, "run", lambda command, check: done.append((command[:2], check)))
+    monkeypatch.setattr("os.kill", lambda pid, signal: done.append(signal))
+    exec(branches.CELL.format(folder="f", repository="r", commit="c"), {})
+    assert done == ([] if loaded else [(["bash", "-ec"], True), 9])
+
+
+def test_colab_is_not_given_what_its_kernel_runs_on(capsys):
+    reader.main(["--colab"])
+    given = reader.read_lock(capsys.readouterr().out)
+    assert {"pymc", "nutpie", "numpy", "statsmodels", "ipycanvas"} <= given.keys()
+    assert given.keys() & {"ipykernel", "ipython", "tornado", "traitlets", "ipywidgets", "jupyterlab"} == set()
+    assert given.items() <= PINNED.items()
+
+
+# --- a devcontainer
+
+
+def test_the_devcontainer_installs_the_readers_environment():
+    text = (ROOT / ".devcontainer" / "devcontainer.json").read_text()
+    made = json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.MULTILINE))
+    assert made["image"].endswith(f":{(ROOT / '.python-version').read_text().strip()}")
+    assert ".binder/requirements.txt" in made["onCreateCommand"]
+    assert made["onCreateCommand"].endswith("&& python book/bnn/environment.py --install")
