@@ -33,6 +33,7 @@ def test_rights_are_given_job_by_job_and_only_these_may_change_anything():
     }
     assert {place: rights for place, rights in writes.items() if rights} == {
         ("publish", "deploy"): {"pages", "id-token"},
+        ("publish", "branches"): {"contents"},
         ("release", "tag"): {"contents"},
         **{(name, "report"): {"issues"} for name in ("links", "newest", "nightly", "report")},
     }
@@ -51,13 +52,25 @@ def test_nothing_goes_out_before_its_tests_have_passed(name, last, target):
     assert job.get("with", {}).get("target", "test") == target
 
 
-def test_a_release_comes_with_the_book_as_a_pdf():
+def test_a_release_comes_with_the_book_as_a_pdf_its_site_and_its_sources():
     (release,) = (step["run"] for step in JOBS["release", "tag"]["steps"] if "run" in step)
+    pack = next(s["run"] for s in JOBS["release", "print"]["steps"] if "sha256sum" in s.get("run", ""))
     (upload,) = (s for s in JOBS["release", "print"]["steps"] if "upload-artifact" in s.get("uses", ""))
     (download,) = (s for s in JOBS["release", "tag"]["steps"] if "download-artifact" in s.get("uses", ""))
-    assert 'gh release create "$TAG" book.pdf ' in release
-    assert upload["with"]["path"] == "_build/html/book.pdf"
+    files = re.search(r'gh release create "\$TAG" (.+) --verify-tag', release)[1].split()
+    assert files == ["book.pdf", "site.tar.gz", "source.tar.gz", "SHA256SUMS"]
+    assert re.search(r"sha256sum (.+) > SHA256SUMS", pack)[1].split() == files[:3]
+    assert upload["with"]["path"] == "_build/release"
+    assert all(f"_build/release/{name}" in pack for name in files[1:3])
+    assert "mv _build/html/book.pdf _build/release/" in pack
     assert upload["with"]["name"] == download["with"]["name"]
+
+
+def test_the_buttons_branches_are_pushed_before_the_site_that_links_to_them():
+    assert needs(JOBS["publish", "deploy"]) == ["branches"]
+    (push,) = (step for step in JOBS["publish", "branches"]["steps"] if "run" in step)
+    assert push["run"].startswith("python3 book/_tools/branches.py ")
+    assert "${{" not in push["run"]  # the token is in the environment, not in the command's text
 
 
 def test_tests_run_in_an_empty_home_and_a_clean_environment():

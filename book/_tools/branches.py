@@ -86,11 +86,8 @@ def push(remote, branch, tree):
         git("fetch", "-q", "--depth", "1", remote, branch)
         if git("rev-parse", "FETCH_HEAD^{tree}") == tree:
             return False
-    who = {"NAME": "the book's publish workflow", "EMAIL": "noreply@github.com"}
-    environ = os.environ | {
-        f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER") for key, value in who.items()
-    }
-    commit = git("commit-tree", tree, "-m", f"Made of {git('rev-parse', 'HEAD')}", env=environ)
+    who = ["-c", "user.name=the book's publish workflow", "-c", "user.email=noreply@github.com"]
+    commit = git(*who, "commit-tree", tree, "-m", f"Made of {git('rev-parse', 'HEAD')}")
     git("push", "-q", "--force", remote, f"{commit}:refs/heads/{branch}")
     return True
 

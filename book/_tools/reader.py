@@ -1,4 +1,4 @@
-"""The environment of somebody who only reads and runs: what the chapters need, out of the lock, pins and hashes as there.
+"""The environment of somebody who reads and runs: what the chapters need, out of the lock, pins and hashes as there.
 
     python book/_tools/reader.py            write .binder/requirements.txt (`make lock` does)
     python book/_tools/reader.py --colab    print what of it Google Colab must be given: not what its own kernel runs on
@@ -13,9 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 READER = ROOT / ".binder" / "requirements.txt"
 CHAPTERS = "what the chapters run (reader)"
-HEAD = (
-    "# The reader's part of requirements.txt, taken out by `make lock` (book/_tools/reader.py): not edited by hand.\n"
-)
+HEAD = "# The reader's part of requirements.txt, taken out by `make lock` (book/_tools/reader.py). Do not edit it.\n"
 
 
 def read_roots(text, section="(reader)"):
