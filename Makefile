@@ -117,6 +117,8 @@ lint: $(INSTALLED)  ## ruff, codespell, the workflows against their schema, the 
 	$(BIN)/codespell
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms $(filter-out %/config.yml,$(wildcard .github/ISSUE_TEMPLATE/*.yml))
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
 	$(BIN)/python book/_tools/check_live.py
 
 lock: $(INSTALLED)  ## compile requirements.in into requirements.txt (newest versions that fit)
