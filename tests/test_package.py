@@ -1,0 +1,94 @@
+"""What is installed without the book: the names that it promises, in modules that need nothing else of ours."""
+
+import ast
+import importlib
+import inspect
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.version import Version
+from test_reader import LOCK, OWNERS, list_imports
+from test_setup import ROOT
+
+BOOK = ROOT / "book"
+ABOUT = tomllib.loads((BOOK / "pyproject.toml").read_text())
+WHEEL = ABOUT["tool"]["hatch"]["build"]["targets"]["wheel"]
+MODULES = {path.removesuffix(".py").replace("/", ".") for path in WHEEL["only-include"]}
+# a name that goes, or a parameter that changes, breaks what others have written: first say so in a release
+PUBLIC = {
+    "fuse.fuse": "(model, *, strict=True, check=True, dtype=None)",
+    "diagnose.verdict": "(quantities, tree)",
+    "diagnose.diagnose": "(values)",
+    "diagnose.limit_rhat": "(n_quantities)",
+    "symmetry.align": "(weights, *, reference=None, seed, n_passes=3, n_starts=4)",
+    "symmetry.apply": "(labelling, weights)",
+    "table.read_table": "(source, *, group, features, label, classes=None, ids=(), sep=',', decimal='.')",
+    "table.split_rows": "(rows, *, seed, train_share=0.5, max_train=None, min_rows=10, allow_one_class=False)",
+    "reference.score": "(draws, name=None, *, reference=None)",
+    "posteriors.load": "(name)",
+    "posteriors.build": "(name)",
+}
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_public_name_is_there_with_its_parameters_and_says_what_it_does(name):
+    module, _, attribute = name.partition(".")
+    function = getattr(importlib.import_module(f"bnn.{module}"), attribute)
+    assert str(inspect.signature(inspect.unwrap(function))) == PUBLIC[name]
+    assert inspect.getdoc(function)
+
+
+def test_the_readme_lists_them():
+    readme = (BOOK / ABOUT["project"]["readme"]).read_text()
+    assert re.findall(r"^\| `([^`]+)` \|", readme, flags=re.MULTILINE) == [f"{n}{p}" for n, p in PUBLIC.items()]
+
+
+def test_what_its_modules_import_is_with_them_or_among_the_dependencies():
+    asked = {Requirement(line).name for line in ABOUT["project"]["dependencies"]}
+    missing = {}
+    for module in sorted(MODULES):
+        names = list_imports((BOOK / f"{module.replace('.', '/')}.py").read_text())
+        ours = {name for name in names if name.startswith("bnn.") and (BOOK / f"{name.replace('.', '/')}.py").exists()}
+        tops = {name.partition(".")[0] for name in names} - {"bnn", *sys.stdlib_module_names}
+        others = {top for top in tops if not set(OWNERS.get(top, [])) & asked}
+        missing[module] = ours - MODULES | others
+    # PyMC brings PyTensor, Numba brings llvmlite; JAX is used where it is there
+    assert {name for names in missing.values() for name in names} == {"pytensor", "llvmlite", "jax"}
+    assert asked <= LOCK.keys()
+
+
+def test_its_version_is_the_book_s():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert Version(ABOUT["project"]["version"]) == Version(citation["version"])
+    assert ABOUT["project"]["urls"]["Repository"] == citation["repository-code"]
+
+
+def lay_out(folder):
+    """What a wheel would hold, as files below `folder`."""
+    for path in WHEEL["only-include"]:
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(BOOK / path, folder / path)
+    for path, place in WHEEL["force-include"].items():
+        (shutil.copytree if (BOOK / path).is_dir() else shutil.copy)(BOOK / path, folder / place)
+
+
+def test_installed_it_finds_its_posteriors_and_leaves_settings_alone(tmp_path):
+    lay_out(tmp_path)
+    code = (
+        f"import os, sys; before = dict(os.environ); sys.path.insert(0, {str(tmp_path)!r}); import bnn; "
+        "assert dict(os.environ) == before; assert 'bnn.environment' not in sys.modules; "
+        "from bnn import fuse, diagnose, posteriors, reference, symmetry, table; "
+        "assert posteriors.__file__.startswith(sys.path[0]); print(posteriors.load(posteriors.FLAT).data['X'].shape)"
+    )
+    clean = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "OMP_NUM_THREADS": "2"}
+    # -S and the path by hand: the book's own settings come with the environment's .pth files
+    path = {"PYTHONPATH": str(next(p for p in sys.path if p.endswith("site-packages")))}
+    done = subprocess.run([sys.executable, "-S", "-c", code], env=clean | path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert ast.literal_eval(done.stdout) == importlib.import_module("bnn.posteriors").load("flat_moons-flat_bnn").data["X"].shape
