@@ -91,4 +91,5 @@ def test_installed_it_finds_its_posteriors_and_leaves_settings_alone(tmp_path):
     path = {"PYTHONPATH": str(next(p for p in sys.path if p.endswith("site-packages")))}
     done = subprocess.run([sys.executable, "-S", "-c", code], env=clean | path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert ast.literal_eval(done.stdout) == importlib.import_module("bnn.posteriors").load("flat_moons-flat_bnn").data["X"].shape
+    wanted = importlib.import_module("bnn.posteriors").load("flat_moons-flat_bnn")
+    assert ast.literal_eval(done.stdout) == wanted.data["X"].shape

@@ -1,7 +1,8 @@
 """The settings under which every number of this book is computed, in one place, whatever the shell says.
 
-Chapters, tests, studies, Binder and a plain ``jupyter lab`` all get them, because the set-up
-(``make``; Binder's ``postBuild`` does the same) runs ``python book/bnn/environment.py --install``. That puts a ``.pth`` file into the environment, and
+Chapters, tests, studies, Binder and a plain ``jupyter lab`` all get them, because the set-up (``make``)
+runs ``python book/bnn/environment.py --install``; Binder's ``postBuild`` does the same. That puts a ``.pth`` file
+into the environment, and
 Python reads it before anything else: ``bnn`` can be imported from everywhere, and the variables below are in force
 before NumPy or PyTensor load. **A variable from outside that could change a number is overruled.** Code that wants
 other settings, such as the benchmark's, changes ``os.environ`` itself before it imports NumPy or PyTensor.
