@@ -1,6 +1,6 @@
 # The book's commands. `make help` lists them. Each does its own set-up.
 .DEFAULT_GOAL := help
-.PHONY: help site slides serve pdf frames stored stills binder-check hub-check assignments test test-all faults calibrate chapters \
+.PHONY: help site slides serve pdf frames stored posteriors stills binder-check hub-check assignments test test-all faults calibrate chapters \
 	nbval studies bench claims changes browser lint lock clean
 SHELL := /bin/bash
 BIN := .venv/bin
@@ -11,7 +11,7 @@ export PYTHONPATH := book:book/_tools
 export LC_ALL := C.UTF-8
 export PYTHONUTF8 := 1
 unexport PYTHONHASHSEED PYTHONHOME PYTHONINSPECT PYTHONOPTIMIZE PYTHONSTARTUP PYTHONWARNINGS PYTEST_ADDOPTS PYTEST_PLUGINS \
-	PYTEST_DISABLE_PLUGIN_AUTOLOAD JUPYTER_PATH JUPYTER_CONFIG_PATH JUPYTER_PREFER_ENV_PATH GLIBC_TUNABLES LD_PRELOAD
+	PYTEST_DISABLE_PLUGIN_AUTOLOAD BNN_POSTERIORS JUPYTER_PATH JUPYTER_CONFIG_PATH JUPYTER_PREFER_ENV_PATH GLIBC_TUNABLES LD_PRELOAD
 
 # PYTHON=… names another interpreter than the environment's: make the environment again
 ABOUT := -c 'import sys; print(sys.version)'
@@ -49,6 +49,9 @@ frames: $(INSTALLED)  ## compute the pictures that a slider moves (book/_static/
 
 stored: $(INSTALLED)  ## store the posteriors that live pages ask (book/_static/live), from the chapters' own cells
 	$(BIN)/python book/_tools/stored.py
+
+posteriors: $(INSTALLED)  ## sample what a release publishes, into _build/posteriors (COMPARE=1: and see what its rounding moves)
+	$(BIN)/python book/_tools/release_posteriors.py _build/posteriors $(if $(COMPARE),--compare)
 
 stills: site  ## take the pictures that stand for the live boxes where there are no scripts (needs a Chromium)
 	PYTHONPATH=$(PYTHONPATH):tests $(BIN)/python book/_tools/stills.py

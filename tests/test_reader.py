@@ -121,9 +121,15 @@ def test_what_cannot_be_taken_out_is_said(section, says):
 
 def test_binder_builds_with_the_python_that_is_tested():
     assert (BINDER / "runtime.txt").read_text().strip() == f"python-{(ROOT / '.python-version').read_text().strip()}"
-    assert {path.name for path in BINDER.iterdir()} == {"postBuild", "requirements.txt", "runtime.txt"}
+    assert {path.name for path in BINDER.iterdir()} == {"postBuild", "requirements.txt", "runtime.txt", "start"}
     for name in ("binder", "environment.yml", "runtime.txt", "postBuild"):
         assert not (ROOT / name).exists()  # "binder" would take this folder's place, the rest would be ignored
+
+
+def test_a_pod_starts_what_it_is_told_to_and_asks_for_the_releases_posteriors():
+    ask = ["python3", "-c", "import os, sys; print(os.environ['BNN_POSTERIORS'], sys.argv[1:])", "a b", "*"]
+    done = subprocess.run([BINDER / "start", *ask], capture_output=True, text=True, check=True)
+    assert done.stdout == "release ['a b', '*']\n"
 
 
 @pytest.mark.parametrize("place", ["book", f"{branches.FOLDER}/book"])

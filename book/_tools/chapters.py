@@ -44,6 +44,7 @@ ENVIRONMENT = {  # of a kernel that executes a chapter, beside the settings of `
 LEFT_OUT = (
     "PYTHONHASHSEED", "PYTHONOPTIMIZE", "PYTHONSTARTUP", "PYTHONWARNINGS", "PYTHONINSPECT", "PYTHONPROFILEIMPORTTIME",
     "IPYTHONDIR", "COLUMNS", "LINES", "GLIBC_TUNABLES", "LD_PRELOAD", "TZ",
+    "BNN_POSTERIORS",  # draws that others sampled are for readers
 )  # fmt: skip
 # what a kernel reports of itself names the patch release of Python, which changes nothing that a reader sees
 LANGUAGE = {"name": "python", "file_extension": ".py", "mimetype": "text/x-python", "pygments_lexer": "ipython3"}

@@ -3,7 +3,8 @@
 A file is found by a digest of everything its draws depend on: the model's graph with its constants, the data, the
 sampler's settings, the versions, this package's source, and the machine. It is used only if it can be read, its own
 check sums fit, and it says itself that it comes from this very run; else the model is sampled again. The
-environment variable BNN_CACHE names the folder, or is "off" or "on".
+environment variable BNN_CACHE names the folder, or is "off" or "on". Draws that somebody else sampled are read only
+where BNN_POSTERIORS asks for them (`bnn.published`).
 """
 
 import contextlib
@@ -14,6 +15,7 @@ import json
 import logging
 import os
 import platform
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -23,7 +25,7 @@ import xarray as xr
 from pytensor.graph.basic import Constant
 from pytensor.graph.traversal import io_toposort
 
-from bnn import environment, fuse, fused, fused_output, layers, rows, simd, typed
+from bnn import environment, fuse, fused, fused_output, layers, published, rows, simd, typed
 from bnn.data import check_seed
 
 SWITCH = "BNN_CACHE"
@@ -32,6 +34,7 @@ RUN = "run"  # the attribute that says which run a stored posterior comes from
 UNSEEN = ("progressbar", "quiet", "compute_convergence_checks")  # settings of `pm.sample` that change no draw
 KEPT = ("inference_library", "inference_library_version", "tuning_steps")  # attributes
 PACKAGES = ("pymc", "pytensor", "numba", "llvmlite", "numpy", "scipy", "nutpie")
+DIGITS = 6  # of data, where a run's name shall be the same on another machine
 LOG = logging.getLogger("bnn")
 
 
@@ -71,10 +74,13 @@ def cached(sample):
     def sample_cached(draws=1000, *, model, random_seed, **options):
         check_seed(random_seed)
         options |= {"draws": draws, "random_seed": random_seed}
-        run = digest_run(model, {name: value for name, value in options.items() if name not in UNSEEN})
+        asked = {name: value for name, value in options.items() if name not in UNSEEN}
+        run = digest_run(model, asked)
         folder = find_folder()
         path = None if folder is None else folder / f"{run}.nc"
         tree = None if path is None else _read(path, run)
+        if tree is None:
+            tree = published.find(digest_run(model, asked, anywhere=True))
         if tree is None:
             tree = _strip(sample(model=model, **options))
             tree.attrs[RUN] = run
@@ -131,24 +137,29 @@ def _read(path, run):
     return tree
 
 
-def digest_run(model, asked):
+def digest_run(model, asked, *, anywhere=False):
     """The name of a run: SHA-256 of everything that its draws depend on, as hexadecimal text.
 
     Parameters
     ----------
     model : pm.Model
     asked : dict, the sampler's settings
+    anywhere : bool
+        Whether another machine shall find the same name: its processor and settings do not count then, nor do the
+        digits of the data and constants beyond `DIGITS`, which sines and cosines of another processor may change.
     """
     digest = hashlib.sha256()
+    add_array = partial(_add_array, digest, digits=DIGITS if anywhere else None)
 
     def add(*things):
         digest.update(json.dumps(things, default=_show).encode())
 
-    add(sorted(asked.items()), platform.machine(), platform.processor(), _describe_processor())
-    add({name: version(name) for name in PACKAGES}, platform.python_version())
+    add(sorted(asked.items()), *([] if anywhere else _describe_machine()))
+    add({name: version(name) for name in PACKAGES}, *([] if anywhere else [platform.python_version()]))
     for module in (environment, fuse, fused, fused_output, layers, rows, simd, typed):
         add(inspect.getsource(module))
-    add(environment.read_back())
+    if not anywhere:
+        add(environment.read_back())
     kept = model.replace_rvs_by_values(model.deterministics)
     add([variable.name for variable in model.deterministics], model.named_vars_to_dims, model.coords)
     add([(rv.name, start) for rv, start in model.rvs_to_initial_values.items()])
@@ -157,12 +168,12 @@ def digest_run(model, asked):
     add([(rv.name, str(value.type)) for rv, value in zip(model.free_RVs, inputs, strict=True)])
     for data in model.data_vars:
         add(data.name)
-        _add_array(digest, data.get_value())
+        add_array(data.get_value())
     places = {variable: f"in{i}" for i, variable in enumerate([*inputs, *model.data_vars])}
     for node in io_toposort([*inputs, *model.data_vars], outputs):
         for variable in node.inputs:
             if isinstance(variable, Constant):
-                _add_array(digest, np.asarray(variable.data))
+                add_array(np.asarray(variable.data))
             else:
                 add(places.get(variable, "?"))
         add(type(node.op).__qualname__, str(node.op), [str(v.type) for v in node.outputs])
@@ -178,8 +189,10 @@ def _show(thing):
     return str(thing)
 
 
-def _add_array(digest, values):
+def _add_array(digest, values, digits=None):
     values = np.asarray(values)
+    if digits is not None and values.dtype.kind == "f":
+        values = np.round(values, digits) + 0.0  # no -0.0
     if values.dtype == object:
         digest.update(repr(values).encode())
         return
@@ -187,8 +200,8 @@ def _add_array(digest, values):
     digest.update(np.ascontiguousarray(values).tobytes())
 
 
-def _describe_processor():
-    """What the compiler builds for: another processor may round otherwise."""
+def _describe_machine():
+    """What the compiler builds for: another processor may round otherwise. List of str."""
     import llvmlite.binding as llvm
 
-    return llvm.get_host_cpu_name()
+    return [platform.machine(), platform.processor(), llvm.get_host_cpu_name()]

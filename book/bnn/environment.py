@@ -3,8 +3,9 @@
 Chapters, tests, studies, Binder and a plain ``jupyter lab`` all get them, because the set-up (``make``)
 runs ``python book/bnn/environment.py --install``; Binder's ``postBuild`` does the same. That puts a ``.pth`` file
 into the environment, and Python reads it before anything else: ``bnn`` can be imported from everywhere, and the
-variables below are in force before NumPy or PyTensor load. **A variable from outside that could change a number is overruled.** Code that wants
-other settings, such as the benchmark's, changes ``os.environ`` itself before it imports NumPy or PyTensor.
+variables below are in force before NumPy or PyTensor load. **A variable from outside that could change a number is
+overruled.** Code that wants other settings, such as the benchmark's, changes ``os.environ`` itself before it imports
+NumPy or PyTensor.
 
 What cannot be overruled from within a process (the C library's tunables, a preloaded library) shows in `read_back`,
 which asks the libraries, not the variables.
