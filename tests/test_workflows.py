@@ -52,17 +52,18 @@ def test_nothing_goes_out_before_its_tests_have_passed(name, last, target):
     assert job.get("with", {}).get("target", "test") == target
 
 
-def test_a_release_comes_with_the_book_as_a_pdf_its_site_and_its_sources():
+def test_a_release_comes_with_the_book_as_a_pdf_its_site_its_sources_and_posteriors():
     (release,) = (step["run"] for step in JOBS["release", "tag"]["steps"] if "run" in step)
     pack = next(s["run"] for s in JOBS["release", "print"]["steps"] if "sha256sum" in s.get("run", ""))
     (upload,) = (s for s in JOBS["release", "print"]["steps"] if "upload-artifact" in s.get("uses", ""))
     (download,) = (s for s in JOBS["release", "tag"]["steps"] if "download-artifact" in s.get("uses", ""))
     files = re.search(r'gh release create "\$TAG" (.+) --verify-tag', release)[1].split()
-    assert files == ["book.pdf", "site.tar.gz", "source.tar.gz", "SHA256SUMS"]
-    assert re.search(r"sha256sum (.+) > SHA256SUMS", pack)[1].split() == files[:3]
+    assert files == ["book.pdf", "site.tar.gz", "source.tar.gz", "posterior*", "SHA256SUMS"]
+    assert "sha256sum -- * >" in pack
     assert upload["with"]["path"] == "_build/release"
     assert all(f"_build/release/{name}" in pack for name in files[1:3])
-    assert "mv _build/html/book.pdf _build/release/" in pack
+    assert "mv _build/html/book.pdf _build/posteriors/* _build/release/" in pack
+    assert any(step.get("run") == "make posteriors" for step in JOBS["release", "print"]["steps"])
     assert upload["with"]["name"] == download["with"]["name"]
 
 
