@@ -195,7 +195,7 @@ def test_what_rounding_moves_is_measured_in_the_errors_that_are_printed():
         return type("nb", (), {"cells": [type("cell", (dict,), {"__getattr__": dict.__getitem__})(cell)]})
 
     before = page("gain 1.00 ± 0.10, yes\n")
-    assert release_posteriors.list_moves(before, page("gain 1.21 ± 0.10, yes\n")) == (pytest.approx([2.0]), [])
+    assert release_posteriors.list_moves(before, page("gain 1.21 ± 0.10, yes\n")) == (pytest.approx([2 / 2**0.5]), [])
     moves, words = release_posteriors.list_moves(before, page("gain 1.00 ± 0.10, no\n"))
     assert not moves
     assert len(words) == 1

@@ -40,8 +40,7 @@ EVERYDAY = {"claim", "evidence", "study", "temperature"}  # words of the glossar
 # chapters that were not executed since slides have figures of their own: their slides show the pages' pictures. One
 # that was is to be struck off; `python book/_tools/chapters.py NAME` draws them.
 NOT_YET = {
-    "controls", "convergence", "digits", "digits_checked", "engines", "hierarchical_nuts", "layers_checked",
-    "minibatch_advi", "minibatch_checked", "names_checked", "priors_checked", "tempering",
+    "priors_checked",
 }  # fmt: skip
 
 
