@@ -4,9 +4,9 @@
     python book/_tools/release_posteriors.py FOLDER --compare    then run chapters with these draws and with their own
 
 The draws come from the chapter's own cells, on the machine that runs this. `--compare` executes each chapter twice and
-fails where a printed number moves by more than its two errors combined, or where words do. Where a chapter only averages
-draws, numbers move by hundredths of that. Where it matches hidden units, or samples with a prior made of draws, rounding
-leads to another match and to other draws, and numbers move as those of another run may.
+fails where a printed number moves by more than its two errors combined, or where words do. Where a chapter only
+averages draws, numbers move by hundredths of that. Where it matches hidden units, or samples with a prior made of
+draws, rounding leads to another match and to other draws, and numbers move as those of another run may.
 """
 
 import argparse

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 from bnn import posteriors
 from bnn.posteriors import FOLDER, NAMES
+
 from studies.reference import list_positions
 
 N_POSITIONS = 3
