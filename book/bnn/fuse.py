@@ -229,6 +229,19 @@ def fuse(model, *, strict=True, check=True, dtype=None):
         When the two likelihoods differ where they are compared: in what, and by how much.
 
     Source: `bnn.fused.network_loglik` and `bnn.fused_output.network_output`; reading the graph is this book's.
+
+    Examples
+    --------
+    >>> import pymc as pm
+    >>> from bnn import data, fuse
+    >>> moons = data.flat_moons(seed=0)
+    >>> with pm.Model() as model:
+    ...     w1, w2 = pm.Normal("w1", shape=(2, 3)), pm.Normal("w2", shape=3)
+    ...     logit = pm.math.tanh(moons.X_train @ w1) @ w2
+    ...     y = pm.Bernoulli("y", logit_p=logit, observed=moons.y_train)
+    >>> fast = fuse.fuse(model)  # compares both, their gradients too, before it gives one back
+    >>> [variable.name for variable in fast.free_RVs]
+    ['w1', 'w2']
     """
     if not isinstance(model, pm.Model):
         raise TypeError(f"model is a {type(model).__name__}; wanted: a pm.Model")

@@ -282,6 +282,21 @@ def network_output(X, weights, *, biases=(), group=None, activation="tanh", dtyp
         When shapes do not fit together, or for a group without weights; at run time where it is known only then.
 
     Source: backpropagation, Rumelhart, Hinton and Williams (1986), Nature 323; the arithmetic is this book's.
+
+    Examples
+    --------
+    Two networks; each point is answered by the one of its group.
+
+    >>> import numpy as np
+    >>> from bnn.fused_output import network_output
+    >>> rng = np.random.default_rng(1)
+    >>> X, group = rng.normal(size=(4, 2)), [0, 0, 1, 1]
+    >>> w1, w2 = rng.normal(size=(2, 2, 3)), rng.normal(size=(2, 3, 1))
+    >>> found = network_output(X, [w1, w2], group=group).eval()
+    >>> found.shape
+    (4, 1)
+    >>> bool(np.allclose(found[2:], np.tanh(X[2:] @ w1[1]) @ w2[1]))
+    True
     """
     weights, biases = [pt.as_tensor(w) for w in weights], [pt.as_tensor(b) for b in biases]
     if biases and len(biases) != len(weights):
