@@ -42,6 +42,18 @@ def find_folder():
     """The folder of stored posteriors (Path), or None where BNN_CACHE is "off", "0", "no" or "false".
 
     Unset, empty, "on", "1", "yes" and "true" mean the usual place; anything else is a path.
+
+    Examples
+    --------
+    >>> import os
+    >>> from unittest import mock
+    >>> from bnn import cache
+    >>> with mock.patch.dict(os.environ, BNN_CACHE="/data/posteriors"):
+    ...     print(cache.find_folder())
+    /data/posteriors
+    >>> with mock.patch.dict(os.environ, BNN_CACHE="off"):
+    ...     print(cache.find_folder())
+    None
     """
     wanted = os.environ.get(SWITCH, "").strip()
     if wanted.lower() in OFF:
@@ -68,6 +80,26 @@ def cached(sample):
     ------
     ValueError
         From that function, for a seed that is no integer of at least 0.
+
+    Examples
+    --------
+    >>> import os
+    >>> import tempfile
+    >>> from unittest import mock
+    >>> import pymc as pm
+    >>> from bnn import cache, inference
+    >>> with pm.Model() as model:
+    ...     mu = pm.Normal("mu")
+    ...     y = pm.Normal("y", mu, 1, observed=[1.0, 2.0, 3.0])
+    >>> sample = cache.cached(pm.sample)
+    >>> options = {"model": model, "random_seed": 1, **inference.ONE_CORE}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with mock.patch.dict(os.environ, BNN_CACHE=folder):
+    ...         first, second = sample(**options), sample(**options)
+    ...     print(len(os.listdir(folder)), "file")
+    1 file
+    >>> bool((first["posterior"]["mu"] == second["posterior"]["mu"]).all())
+    True
     """
 
     @functools.wraps(sample)
@@ -147,6 +179,16 @@ def digest_run(model, asked, *, anywhere=False):
     anywhere : bool
         Whether another machine shall find the same name: its processor and settings do not count then, nor do the
         digits of the data and constants beyond `DIGITS`, which sines and cosines of another processor may change.
+
+    Examples
+    --------
+    Goes on from `cached`.
+
+    >>> run = cache.digest_run(model, {"draws": 1000, "random_seed": 1})
+    >>> len(run), run == cache.digest_run(model, {"draws": 1000, "random_seed": 1})
+    (64, True)
+    >>> run == cache.digest_run(model, {"draws": 1000, "random_seed": 2})
+    False
     """
     digest = hashlib.sha256()
     add_array = partial(_add_array, digest, digits=DIGITS if anywhere else None)

@@ -22,6 +22,12 @@ def find_error(values, overlap=0.0):
     values : array (n,), n at least 2, such as differences of scores over data sets
     overlap : float, 0 for independent values; where they come from random splits of one table, the rows that a split
         tests over those that it trains on, for then splits share rows and the error is larger
+
+    Examples
+    --------
+    >>> from bnn import claims
+    >>> round(claims.find_error([1.0, 2.0, 3.0, 4.0]), 3)
+    0.645
     """
     values = np.asarray(values, dtype=float)
     if values.ndim != 1 or len(values) < 2 or not np.isfinite(values).all():
@@ -38,6 +44,12 @@ def is_above(values, limit=0.0, overlap=0.0):
     ----------
     values, overlap : as in `find_error`
     limit : float, in the unit of the values
+
+    Examples
+    --------
+    >>> from bnn import claims
+    >>> claims.is_above([1.0, 2.0, 3.0, 4.0]), claims.is_above([1.0, 2.0, 3.0, 4.0], limit=1.0)
+    (True, False)
     """
     error = find_error(values, overlap)
     return bool(np.mean(values) - stats.t.ppf(1 - LEVEL, len(values) - 1) * error > limit)
@@ -52,6 +64,13 @@ def find_p(claim):
     Parameters
     ----------
     claim : dict, as `Claims` stores it
+
+    Examples
+    --------
+    >>> from bnn import claims
+    >>> claim = {"value": "2.50 ± 0.65 (n=4)", "against": 0.0, "holds": True}
+    >>> round(claims.find_p(claim), 3)
+    0.016
     """
     if "against" not in claim:
         return None
@@ -74,6 +93,18 @@ def judge_together(claims):
     Returns
     -------
     list of True, False or, where there is no such test, None
+
+    Examples
+    --------
+    By itself each of the two is below 0.025; together the limit is half of it for the first.
+
+    >>> from bnn import claims
+    >>> same = {"against": 0.0, "holds": True, "chapter": "moons"}
+    >>> pair = [same | {"value": value} for value in ("2.10 ± 1.00", "2.05 ± 1.00")]
+    >>> [round(claims.find_p(claim), 3) for claim in pair]
+    [0.018, 0.02]
+    >>> claims.judge_together(pair)
+    [False, False]
     """
     p, families, stands = [find_p(claim) for claim in claims], {}, [None] * len(claims)
     for k, claim in enumerate(claims):
@@ -92,6 +123,16 @@ class Claims:
 
     Each claim is added with its value (text, as `bnn.report` prints numbers), the criterion that was set for it
     and whether it holds. "Does not hold" is a result like any other.
+
+    Examples
+    --------
+    >>> from bnn.claims import Claims
+    >>> found = Claims("moons")
+    >>> found.add(
+    ...     "bends", "The boundary bends.", value="2.50 ± 0.65", criterion="above 0", holds=True
+    ... )
+    >>> found.claims[0]["id"], found.claims[0]["holds"]
+    ('bends', True)
     """
 
     def __init__(self, chapter):

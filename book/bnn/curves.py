@@ -27,6 +27,14 @@ class Source:
     origin : str, the article
     cite : str, its key in references.bib
     sha256 : str, of the file, in hexadecimal
+
+    Examples
+    --------
+    >>> from bnn.curves import SOURCES
+    >>> SOURCES["theophylline"].units["mg_per_l"]
+    "theophylline in the blood's serum, mg/L"
+    >>> SOURCES["theophylline"].cite
+    'boeckmann1994'
     """
 
     group: str
@@ -92,6 +100,15 @@ def load_curves(name):
     ------
     ValueError
         For another name, and for a file that is not the one that was published with this book.
+
+    Examples
+    --------
+    >>> from bnn.curves import load_curves
+    >>> curves = load_curves("theophylline")
+    >>> curves.shape, curves["patient"].nunique()
+    ((132, 4), 12)
+    >>> curves.columns.tolist()
+    ['patient', 'hours', 'mg_per_l', 'dose_mg_per_kg']
     """
     if name not in SOURCES:
         raise ValueError(

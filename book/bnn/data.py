@@ -22,6 +22,19 @@ class Moons:
     y_train, y_test : int32, (obs,) or (group, obs), 0 or 1
     angle : float or (group,), degrees by which the moons are rotated clockwise
     center, width : (feature,) or (group, feature); what was subtracted, and what it was divided by
+
+    Examples
+    --------
+    >>> from bnn import data
+    >>> moons = data.rotated_moons(seed=1, n_groups=3, n_train=20, n_test=10)
+    >>> moons.n_groups, moons.X_train.shape, moons.y_train.shape
+    (3, (3, 20, 2), (3, 20))
+    >>> moons.group(0).X_train.shape  # one category by itself
+    (20, 2)
+    >>> moons.pooled().X_train.shape  # all of them, the category forgotten
+    (60, 2)
+    >>> moons.with_category().X_train.shape  # the category as three columns of 0 and 1
+    (60, 5)
     """
 
     X_train: np.ndarray
@@ -77,6 +90,17 @@ def check_data(X, y, *, name="y"):
     ------
     ValueError
         With the argument's name, what came and what is wanted.
+
+    Examples
+    --------
+    >>> from bnn import data
+    >>> X, y = data.check_data([[0.0, 1.0], [2.0, 3.0]], [0, 1])
+    >>> X.dtype, y.dtype
+    (dtype('float64'), dtype('int32'))
+    >>> data.check_data([[0.0, 1.0], [2.0, 3.0]], [1, 2])
+    Traceback (most recent call last):
+        ...
+    ValueError: y holds the labels [2]; wanted: the numbers 0 and 1 only
     """
     X, y = _to_array(X, "X", dtype=float), _to_array(y, name)
     if X.ndim not in (2, 3):
@@ -120,7 +144,15 @@ def _to_array(values, name, dtype=None):
 
 
 def rotate(X, degrees):
-    """Rotate points of shape (obs, 2) clockwise, as the articles do (``X @ R``)."""
+    """Rotate points of shape (obs, 2) clockwise, as the articles do (``X @ R``).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bnn import data
+    >>> data.rotate(np.array([[0.0, 1.0]]), 90).round(3)
+    array([[1., 0.]])
+    """
     c, s = np.cos(np.radians(degrees)), np.sin(np.radians(degrees))
     return X @ np.array([[c, -s], [s, c]])
 
@@ -155,6 +187,18 @@ def flat_moons(*, seed, n_obs=1000, noise=0.2, train_share=0.5, scaling="train")
     Returns
     -------
     Moons
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bnn import data
+    >>> moons = data.flat_moons(seed=0)
+    >>> moons.X_train.shape, moons.X_test.shape
+    ((500, 2), (500, 2))
+    >>> np.bincount(moons.y_train)  # points of each class
+    array([257, 243])
+    >>> moons.X_train.std(axis=0).round(3)  # scaled by the training points
+    array([1., 1.])
     """
     check_seed(seed)
     if not 0 < train_share < 1:
@@ -178,6 +222,15 @@ def rotated_moons(*, seed, n_groups=18, n_train=50, n_test=50, noise=0.3, scalin
     -------
     Moons
         With angles drawn uniformly from the full circle.
+
+    Examples
+    --------
+    >>> from bnn import data
+    >>> moons = data.rotated_moons(seed=1)
+    >>> moons.X_train.shape, moons.X_test.shape
+    ((18, 50, 2), (18, 50, 2))
+    >>> moons.angle[:3].round(1)  # degrees
+    array([145.3, 334.8,  95.5])
     """
     check_seed(seed)
     for name, value in {"n_groups": n_groups, "n_train": n_train, "n_test": n_test}.items():
@@ -199,6 +252,15 @@ def legacy_rotated_moons(*, scaling="all"):
     scaling : "all" is what the articles do; "train" and "none" keep the very same points and angles
 
     Source: T. Wiecki, "Hierarchical Bayesian Neural Networks with Informative Priors" (2018).
+
+    Examples
+    --------
+    >>> from bnn import data
+    >>> moons = data.legacy_rotated_moons()
+    >>> moons.X_train.shape
+    (18, 50, 2)
+    >>> moons.angle[:3].round(1)  # degrees
+    array([184.6,  57.8, 127.8])
     """
     old = np.random.RandomState(31)
     tasks = []
@@ -210,7 +272,15 @@ def legacy_rotated_moons(*, scaling="all"):
 
 
 def stack(tasks):
-    """Flat data sets of one shape as one grouped data set."""
+    """Flat data sets of one shape as one grouped data set.
+
+    Examples
+    --------
+    >>> from bnn import data
+    >>> tasks = [data.flat_moons(seed=seed, n_obs=20) for seed in (1, 2, 3)]
+    >>> data.stack(tasks).X_train.shape
+    (3, 10, 2)
+    """
     return Moons(*(np.stack(values) for values in zip(*(vars(task).values() for task in tasks), strict=True)))
 
 
@@ -254,6 +324,16 @@ def class_densities(X, noise, n_arc=None):
     -------
     (2, ...) array
         Density of class 0 and of class 1.
+
+    Examples
+    --------
+    Of two points, the first on the arc of class 0, the second on that of class 1:
+
+    >>> import numpy as np
+    >>> from bnn import data
+    >>> data.class_densities(np.array([[0.0, 1.0], [1.0, -0.5]]), noise=0.2).round(2)
+    array([[0.64, 0.  ],
+           [0.  , 0.64]])
     """
     return np.exp(_log_densities(X, noise, n_arc))
 
@@ -276,6 +356,13 @@ def bayes_scores(noise, n_arc=None, n_grid=400):
     ------
     ValueError
         For a grid whose points lie farther apart than the noise, which would miss the densities.
+
+    Examples
+    --------
+    >>> from bnn import data
+    >>> best = data.bayes_scores(noise=0.3)
+    >>> {name: round(value, 3) for name, value in best.items()}
+    {'accuracy': 0.915, 'lpd': -0.21, 'brier': 0.063}
     """
     check_count(n_grid, "n_grid", least=2)
     x0 = np.linspace(-1 - 6 * noise, 2 + 6 * noise, n_grid)
@@ -310,6 +397,16 @@ def bayes_probability(X, data, noise, g=None, n_arc=None):
     Returns
     -------
     (obs,) array
+
+    Examples
+    --------
+    >>> from bnn import data
+    >>> moons = data.flat_moons(seed=0, noise=0.2)
+    >>> p = data.bayes_probability(moons.X_test, moons, noise=0.2)
+    >>> p.shape
+    (500,)
+    >>> round(100 * float(((p > 0.5) == moons.y_test).mean()), 1)  # % right
+    96.8
     """
     task = data if g is None else data.group(g)
     if np.ndim(task.angle) > 0:
@@ -320,12 +417,31 @@ def bayes_probability(X, data, noise, g=None, n_arc=None):
 
 
 def grid(n=60, extent=EXTENT):
-    """A square grid of n x n points, first feature running fastest. Shape (n * n, 2)."""
+    """A square grid of n x n points, first feature running fastest. Shape (n * n, 2).
+
+    Examples
+    --------
+    >>> from bnn import data
+    >>> data.grid(2, extent=1.0)
+    array([[-1., -1.],
+           [ 1., -1.],
+           [-1.,  1.],
+           [ 1.,  1.]])
+    """
     axis = np.linspace(-extent, extent, n)
     return np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
 
 
 def circle(radius, n=72):
-    """Points on a circle around the centre, `radius` in scaled units. Shape (n, 2)."""
+    """Points on a circle around the centre, `radius` in scaled units. Shape (n, 2).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bnn import data
+    >>> points = data.circle(2.0, n=4)
+    >>> np.linalg.norm(points, axis=1)
+    array([2., 2., 2., 2.])
+    """
     angle = np.linspace(0, 2 * np.pi, n, endpoint=False)
     return radius * np.column_stack([np.cos(angle), np.sin(angle)])

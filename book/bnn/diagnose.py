@@ -46,6 +46,20 @@ def diagnose(values):
         For a wrong shape, fewer than 2 chains of 4 draws, no quantity, NaN or infinity.
 
     Source: Vehtari et al. (2021), Rank-Normalization, Folding, and Localization, Bayesian Analysis 16.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bnn import diagnose
+    >>> values = np.random.default_rng(1).normal(size=(4, 1000, 3))
+    >>> found = diagnose.diagnose(values)
+    >>> sorted(found), found["rhat"].shape
+    (['ess', 'ess_tail', 'mcse', 'rhat'], (3,))
+    >>> bool(found["rhat"].max() < 1.01), bool(found["ess"].min() > 3000)
+    (True, True)
+    >>> values[0] += 2  # a chain that is somewhere else
+    >>> bool(diagnose.diagnose(values)["rhat"].min() > 1.1)
+    True
     """
     values = np.asarray(values, dtype=float)
     if values.ndim != 3:
@@ -166,6 +180,12 @@ def limit_rhat(n_quantities):
     Returns
     -------
     float
+
+    Examples
+    --------
+    >>> from bnn import diagnose
+    >>> [round(diagnose.limit_rhat(n), 3) for n in (1, 10, 1000)]
+    [1.02, 1.03, 1.05]
     """
     if not n_quantities >= 1:
         raise ValueError(f"n_quantities={n_quantities}; wanted: at least 1")
@@ -185,6 +205,14 @@ def judge(values, n_divergent):
     dict
         "max R-hat", "min bulk ESS", "min tail ESS", "divergences" and "converged" (bool: R-hat and both ESS within the
         limits; divergences are shown beside it and judged where they are located).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bnn import diagnose
+    >>> found = diagnose.judge(np.random.default_rng(1).normal(size=(4, 1000, 3)), n_divergent=0)
+    >>> found["converged"], found["divergences"]
+    (True, 0)
     """
     found = diagnose(values)
     rhat, ess, tail = float(found["rhat"].max()), float(found["ess"].min()), float(found["ess_tail"].min())
@@ -210,6 +238,23 @@ def count_divergences(tree):
     Returns
     -------
     int
+
+    Examples
+    --------
+    A result as `pm.sample` gives it, made by hand; two of its draws diverged.
+
+    >>> import numpy as np
+    >>> import xarray as xr
+    >>> from bnn import diagnose
+    >>> rng = np.random.default_rng(1)
+    >>> p, energy = rng.normal(size=(2, 4, 1000))
+    >>> diverging = np.zeros((4, 1000), dtype=bool)
+    >>> diverging[0, :2] = True
+    >>> stats = {"diverging": diverging, "energy": energy, "depth": np.full((4, 1000), 3)}
+    >>> stats = xr.Dataset({name: (("chain", "draw"), value) for name, value in stats.items()})
+    >>> tree = xr.DataTree.from_dict({"sample_stats": stats})
+    >>> diagnose.count_divergences(tree)
+    2
     """
     return int(_read_statistic(tree, "diverging").sum())
 
@@ -226,6 +271,14 @@ def energy_bfmi(tree):
     (chain,) array; NaN for a chain whose energy never changed
 
     Source: Betancourt (2016), Diagnosing Suboptimal Cotangent Disintegrations in Hamiltonian Monte Carlo.
+
+    Examples
+    --------
+    Goes on from `count_divergences`.
+
+    >>> bfmi = diagnose.energy_bfmi(tree)
+    >>> bfmi.shape, bool((bfmi > 0.3).all())
+    ((4,), True)
     """
     energy = _read_statistic(tree, "energy").astype(float)
     if energy.shape[1] < 4:
@@ -244,6 +297,13 @@ def tree_depth(tree):
     Returns
     -------
     float between 0 and 1
+
+    Examples
+    --------
+    Goes on from `count_divergences`.
+
+    >>> diagnose.tree_depth(tree)  # no tree was cut short
+    0.0
     """
     if "depth" in tree["sample_stats"]:
         depth = tree["sample_stats"]["depth"].values
@@ -282,6 +342,20 @@ def explain_divergences(values, diverging, mcse=None):
     ------
     ValueError
         For a mask of another shape; and as `diagnose`, which is asked only where some draws diverged and some did not.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bnn import diagnose
+    >>> values = np.random.default_rng(1).normal(size=(4, 1000, 3))
+    >>> diverging = np.zeros((4, 1000), dtype=bool)
+    >>> diverging[0, :2] = True
+    >>> found = diagnose.explain_divergences(values, diverging)
+    >>> found["n"], found["share"], found["explained"]
+    (2, 0.0005, True)
+    >>> diverging[0, :20] = True
+    >>> diagnose.explain_divergences(values, diverging)["explained"]  # too many
+    False
     """
     values, diverging = np.asarray(values, dtype=float), _check_mask(diverging, np.shape(values)[:2])
     n = int(diverging.sum())
@@ -315,6 +389,18 @@ def locate_divergences(x, y, diverging):
     -------
     dict
         "x", "y" and "diverging", each (chain * draw,), divergent draws last, so that they are drawn on top.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bnn import diagnose
+    >>> rng = np.random.default_rng(1)
+    >>> x, y = rng.normal(size=(4, 100)), rng.normal(size=(4, 100))
+    >>> found = diagnose.locate_divergences(x, y, diverging=x < -2.5)
+    >>> found["x"].shape
+    (400,)
+    >>> bool(found["diverging"][-1]), bool((found["x"][found["diverging"]] < -2.5).all())
+    (True, True)
     """
     x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     if x.ndim != 2 or x.shape != y.shape:
@@ -346,6 +432,15 @@ class Verdict:
     constant : names of quantities that are one constant and were not judged
     reasons : what is wrong, in words; empty where the chains converged
     advice : what helps, in words
+
+    Examples
+    --------
+    Goes on from `verdict`.
+
+    >>> found.n_chains, found.n_draws, found.divergences, found.explained
+    (4, 4000, 2, True)
+    >>> found.reasons
+    ()
     """
 
     n_chains: int
@@ -420,6 +515,19 @@ def verdict(quantities, tree):
     ------
     ValueError
         For no quantities, other chains or draws than in `tree`, NaN or infinity.
+
+    Examples
+    --------
+    Goes on from `count_divergences`.
+
+    >>> found = diagnose.verdict({"p": p}, tree)
+    >>> found.converged
+    True
+    >>> apart = diagnose.verdict({"p": p + np.array([[0], [0], [0], [5]])}, tree)
+    >>> apart.converged
+    False
+    >>> apart.reasons[0][:19]
+    'the chains disagree'
     """
     diverging = _read_statistic(tree, "diverging").astype(bool)
     names, values = _flatten(quantities, diverging.shape)

@@ -43,6 +43,15 @@ class Digits:
     X_train, X_validation, X_test : float64, (obs, pixel), 0 to 1
     y_train, y_validation, y_test : int32, (obs,), 0 to 9
     shape : (rows, columns) of an image
+
+    Examples
+    --------
+    >>> from bnn import digits
+    >>> images = digits.load(seed=1)
+    >>> images.X_train.shape, images.X_validation.shape, images.X_test.shape
+    ((1000, 64), (397, 64), (400, 64))
+    >>> images.shape
+    (8, 8)
     """
 
     X_train: np.ndarray
@@ -68,6 +77,17 @@ def check_images(X, n_pixels, *, name="X"):
     ValueError
         For an empty batch, images of another size, masked values, NaN, values outside [0, 1]; it says what came and
         what is wanted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bnn import digits
+    >>> digits.check_images(np.full((2, 8, 8), 0.5), 64).shape
+    (2, 64)
+    >>> digits.check_images(np.zeros((0, 64)), 64)
+    Traceback (most recent call last):
+        ...
+    ValueError: X is an empty batch, shape (0, 64); wanted: at least one image
     """
     refuse_masked(X, name)
     try:
@@ -102,6 +122,16 @@ def check_classes(y, n_obs, *, n_classes=N_CLASSES, name="y"):
     ------
     ValueError
         For another number of labels than images, and for labels that are not among 0, 1, …, n_classes - 1.
+
+    Examples
+    --------
+    >>> from bnn import digits
+    >>> digits.check_classes([3, 1], 2)
+    array([3, 1], dtype=int32)
+    >>> digits.check_classes([3, 10], 2)
+    Traceback (most recent call last):
+        ...
+    ValueError: y holds the labels [10]; wanted: the numbers 0 to 9
     """
     refuse_masked(y, name)
     y = np.asarray(y)
@@ -136,6 +166,18 @@ def load(*, seed, source="sklearn", sizes=None, data_home=None):
         For an unknown source, or sizes that are not there.
     ConnectionError
         When MNIST is not on disk and cannot be fetched.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bnn import digits
+    >>> images = digits.load(seed=1, sizes=(200, 100, 100))
+    >>> images.X_train.shape
+    (200, 64)
+    >>> float(images.X_train.min()), float(images.X_train.max())
+    (0.0, 1.0)
+    >>> np.unique(images.y_test)
+    array([0, 1, 2, 3, 4, 5, 6, 7, 8, 9], dtype=int32)
     """
     check_seed(seed)
     if source not in SHAPES:
@@ -189,6 +231,15 @@ def render(characters, *, shape=(8, 8), fonts=FONTS):
     (X, character, font)
         Images (obs, pixel), and for each its character and its font, (obs,) arrays of str; all fonts of the first
         character, then of the next.
+
+    Examples
+    --------
+    >>> from bnn import digits
+    >>> X, character, font = digits.render("AB", fonts=("DejaVuSans", "cmr10"))
+    >>> X.shape
+    (4, 64)
+    >>> character.tolist(), font.tolist()
+    (['A', 'A', 'B', 'B'], ['DejaVuSans', 'cmr10', 'DejaVuSans', 'cmr10'])
     """
     folder = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
     files = [folder / f"{font}.ttf" for font in fonts]
@@ -214,6 +265,17 @@ def draw_strokes(strokes, *, shape=(8, 8), width=0.12):
     Returns
     -------
     (1, pixel) array
+
+    Examples
+    --------
+    A line from top to bottom fills the middle of an image of 8 x 8:
+
+    >>> from bnn import digits
+    >>> image = digits.draw_strokes([[(0, 0), (0, 10)]])
+    >>> image.shape
+    (1, 64)
+    >>> (image.reshape(8, 8) > 0.1).sum(axis=0)  # rows with ink in each column
+    array([0, 0, 0, 8, 8, 0, 0, 0])
     """
     if not 0 < width <= 0.25:
         raise ValueError(f"width={width}; wanted: above 0, at most 0.25")
@@ -275,6 +337,15 @@ def fit_image(ink, shape):
     ------
     ValueError
         For another shape, or an image without ink.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bnn import digits
+    >>> ink = np.zeros((40, 40))
+    >>> ink[10:30, 15:20] = 1
+    >>> digits.fit_image(ink, (8, 8)).sum(axis=0)  # as high as the image, a quarter as wide
+    array([0. , 0. , 1.6, 8. , 6.4, 0. , 0. , 0. ])
     """
     if tuple(shape) not in SHAPES.values():
         raise ValueError(f"shape={shape}; wanted: one of {', '.join(map(str, SHAPES.values()))}")
@@ -326,6 +397,18 @@ def make_outsiders(digits, *, seed, n_noise=200):
         "letters" and "printed digits" in `FONTS`, "noise" (every pixel uniform on [0, 1]), "inverted" (ink and paper
         exchanged), "rotated" (by a quarter turn). Images of one cluster, an int for each, are no independent draws: all
         fonts of one character are one cluster, elsewhere each image is its own.
+
+    Examples
+    --------
+    >>> from bnn import digits
+    >>> outside = digits.make_outsiders(digits.load(seed=1), seed=1, n_noise=50)
+    >>> for name, (X, cluster) in outside.items():
+    ...     print(name, X.shape)
+    letters (240, 64)
+    printed digits (100, 64)
+    noise (50, 64)
+    inverted (400, 64)
+    rotated (400, 64)
     """
     check_seed(seed)
     outside = {}

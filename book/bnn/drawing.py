@@ -21,6 +21,19 @@ class Pad:
     ----------
     describe : function of an image (1, pixel) to text, called after each stroke; the text appears beside the pad
     shape : (rows, columns) of the image
+
+    Examples
+    --------
+    Strokes by hand; in a live notebook `show` lets the mouse make them.
+
+    >>> from bnn.drawing import Pad
+    >>> pad = Pad(lambda image: f"{image.shape[1]} pixels")
+    >>> pad.press(140, 20)
+    >>> pad.move(140, 260)
+    >>> pad.lift()
+    >>> (pad.image.reshape(8, 8) > 0.1).sum(axis=0)  # rows with ink in each column
+    array([0, 0, 0, 8, 8, 0, 0, 0])
+    >>> pad.clear()
     """
 
     def __init__(self, describe, *, shape=(8, 8)):

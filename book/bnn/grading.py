@@ -20,6 +20,15 @@ def expect_equal(found, wanted, hint):
     ------
     AssertionError
         With the hint, what came and what is wanted.
+
+    Examples
+    --------
+    >>> from bnn import grading
+    >>> grading.expect_equal([1.0, 2.0], [1.0, 2.0], "the means")
+    >>> grading.expect_equal([1.0, 2.5], [1.0, 2.0], "Look at the means")
+    Traceback (most recent call last):
+        ...
+    AssertionError: Look at the means. Yours is 2.5 at index (1,); wanted: 2
     """
     found, wanted = expect_numbers(found, np.shape(wanted), hint), np.asarray(wanted, dtype=float)
     off = np.abs(found - wanted)
@@ -45,6 +54,15 @@ def expect_within(found, wanted, error, hint):
         As `expect_equal`.
     ValueError
         For an error that is not above 0: nothing could be within it.
+
+    Examples
+    --------
+    >>> from bnn import grading
+    >>> grading.expect_within(0.53, 0.5, error=0.01, hint="Look at the mean")
+    >>> grading.expect_within(0.63, 0.5, error=0.01, hint="Look at the mean")
+    Traceback (most recent call last):
+        ...
+    AssertionError: Look at the mean. Yours is 0.63; wanted: 0.5 ± 0.01, within 4 errors
     """
     if not error > 0:
         raise ValueError(f"error={error}; wanted: a standard error above 0")
@@ -70,6 +88,15 @@ def expect_error(found, wanted, n_found, n_wanted, hint):
     ------
     AssertionError
         As `expect_equal`.
+
+    Examples
+    --------
+    >>> from bnn import grading
+    >>> grading.expect_error(0.11, 0.1, n_found=100, n_wanted=100, hint="Look at the error")
+    >>> grading.expect_error(0.3, 0.1, n_found=100, n_wanted=100, hint="Look at the error")
+    Traceback (most recent call last):
+        ...
+    AssertionError: Look at the error. Your error is 0.3; wanted: 0.1, from 0.0665 to 0.15
     """
     found = float(expect_numbers(found, (), hint))
     ratio = f(n_found - 1, n_wanted - 1)
@@ -95,6 +122,16 @@ def expect_numbers(found, shape, hint):
     ------
     AssertionError
         With the hint and what came instead, for what is no numbers, or numbers of another shape.
+
+    Examples
+    --------
+    >>> from bnn import grading
+    >>> grading.expect_numbers([1, 2], (2,), "Two means")
+    array([1., 2.])
+    >>> grading.expect_numbers(None, (2,), "Two means")
+    Traceback (most recent call last):
+        ...
+    AssertionError: Two means. Yours is None: is there a return?
     """
     if found is None:
         raise AssertionError(f"{hint}. Yours is None: is there a return?")
@@ -124,6 +161,16 @@ def expect_parts(found, n, hint):
     ------
     AssertionError
         With the hint and what came instead, for anything but a tuple, list or array of that length.
+
+    Examples
+    --------
+    >>> from bnn import grading
+    >>> grading.expect_parts(("a", [1, 2]), 2, "A name and its numbers")
+    ['a', [1, 2]]
+    >>> grading.expect_parts("a", 2, "A name and its numbers")
+    Traceback (most recent call last):
+        ...
+    AssertionError: A name and its numbers. Yours is 'a'; wanted: 2 things
     """
     a_row = isinstance(found, tuple | list) or (isinstance(found, np.ndarray) and found.ndim > 0)
     if not (a_row and len(found) == n):

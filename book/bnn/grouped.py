@@ -50,6 +50,21 @@ def build(rows, *, n_units=None, vary=None):
     ------
     ValueError
         For rows without an outcome, one group, a constant feature, odd arguments.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from bnn import grouped, outcome
+    >>> rng = np.random.default_rng(1)
+    >>> frame = pd.DataFrame({"field": ["a", "b", "c"] * 20, "rain": rng.normal(50, 10, 60)})
+    >>> frame["wheat"] = 0.1 * frame["rain"] + 0.3 * rng.normal(size=60)
+    >>> rows = outcome.read_outcome(frame, group="field", features=["rain"], outcome="wheat")
+    >>> model = grouped.build(rows, n_units=2)
+    >>> sorted(model.coords)
+    ['feature', 'group', 'hidden', 'obs']
+    >>> [variable.name for variable in model.data_vars]
+    ['X', 'g', 'seen']
     """
     _check_rows(rows)
     n_units = (10 if rows.kind == "binary" else 6) if n_units is None else n_units
@@ -209,6 +224,14 @@ def estimate(rows, *, sampler=None, seed=0, **options):
     ------
     ValueError
         As `build`, and for an odd sampler.
+
+    Examples
+    --------
+    Goes on from `build`. What a fit will take, before it is paid; the network is compiled then.
+
+    >>> cost = grouped.estimate(rows, n_units=2, seed=1)
+    >>> cost.seconds > 0, cost.bytes > 0
+    (True, True)
     """
     wanted = merge_sampler(sampler)
     compiled = compile_network(rows, **options)
@@ -246,6 +269,18 @@ def fit(rows, *, seed, network=None, index=None, sampler=None, judged=True, **op
         As `build`; for an odd sampler, and options beside a network.
 
     Source: Hoffman and Gelman (2014), The No-U-Turn Sampler, JMLR 15; the verdict as `diagnose.verdict`.
+
+    Examples
+    --------
+    Goes on from `estimate`. A short run; without `sampler` it is long enough to be judged.
+
+    >>> found = grouped.fit(
+    ...     rows, seed=1, network=cost.network, sampler={"chains": 2, "draws": 200, "tune": 300}
+    ... )
+    >>> found.groups, found.kind, found.draws["w2"].shape
+    (('a', 'b', 'c'), 'real', (400, 3, 2))
+    >>> found.verdict.converged, found.verdict.n_draws  # too few draws to be judged
+    (False, 400)
     """
     check_seed(seed)
     _check_rows(rows)
@@ -302,6 +337,22 @@ def predict(fit, rows, *, seed=None):
     ------
     ValueError
         For other features, or in another order, and an unknown group without a seed.
+
+    Examples
+    --------
+    Goes on from `fit`.
+
+    >>> predicted = grouped.predict(found, rows)
+    >>> predicted.draws.shape  # draws of the mean at each row
+    (400, 60)
+    >>> bool(np.corrcoef(predicted.draws.mean(axis=0), frame["wheat"])[0, 1] > 0.8)
+    True
+    >>> strange = frame.assign(field="d")
+    >>> new = outcome.read_outcome(strange, group="field", features=["rain"], outcome=None)
+    >>> grouped.predict(found, new)
+    Traceback (most recent call last):
+        ...
+    ValueError: group 'd' was not seen; wanted: one of 'a', 'b' and 'c'; or a seed, to draw it from its prior
     """
     _check_features(fit, rows)
     place = pd.Index(fit.groups).get_indexer(rows.groups)
@@ -349,6 +400,18 @@ def predict_new_group(fit, rows, known=None, *, seed, n_offsets=20):
 
     Source: Owen (2013), Monte Carlo Theory, Methods and Examples, chapter 9; Bishop (2006), Pattern Recognition and
     Machine Learning, section 3.3, for the exact draws.
+
+    Examples
+    --------
+    Goes on from `predict`. With three rows of the new field known, less is left open:
+
+    >>> known = outcome.read_outcome(
+    ...     strange[:3], group="field", features=["rain"], outcome="wheat", kind="real"
+    ... )
+    >>> before = grouped.predict_new_group(found, new, seed=1)
+    >>> after = grouped.predict_new_group(found, new, known, seed=1)
+    >>> bool(after.draws.std(axis=0).mean() < before.draws.std(axis=0).mean())
+    True
     """
     check_seed(seed)
     check_count(n_offsets, "n_offsets")

@@ -46,6 +46,15 @@ class Advi:
     loss : (step,) array, the negative ELBO in nats, estimated at each step from one draw; with minibatches PyMC
         divides it by (points in the data set / points in a batch)
     model : the `pm.Model` it was fitted to
+
+    Examples
+    --------
+    Goes on from `fit_advi`.
+
+    >>> advi.loss.shape  # one number for each step
+    (2000,)
+    >>> advi.draw(100, seed=2)["mu"].shape
+    (100,)
     """
 
     approx: pm.variational.Approximation
@@ -92,6 +101,20 @@ def fit_advi(
         When interrupted before the first step was finished.
 
     Source: Kucukelbir et al. (2017), Automatic Differentiation Variational Inference, JMLR 18.
+
+    Examples
+    --------
+    Three numbers with noise 1, whose mean has the prior N(0, 1): its posterior is N(1.5, 0.5²).
+
+    >>> import pymc as pm
+    >>> from bnn import inference
+    >>> with pm.Model() as model:
+    ...     mu = pm.Normal("mu")
+    ...     y = pm.Normal("y", mu, 1, observed=[1.0, 2.0, 3.0])
+    >>> advi = inference.fit_advi(model, 2000, seed=1, optimizer=pm.adam(learning_rate=0.02))
+    >>> draws = advi.draw(1000, seed=2)["mu"]
+    >>> bool(abs(draws.mean() - 1.5) < 0.1), bool(abs(draws.std() - 0.5) < 0.1)
+    (True, True)
     """
     check_seed(seed)
     if backend not in BACKENDS:
@@ -177,6 +200,21 @@ def sample_until(identify, *args, random_seed, most=MOST_RUNS, sample=pm.sample,
         For `most` below 1; as `diagnose.verdict` for what `identify` returns.
 
     Source: the limits are those of Vehtari et al. (2021); what stopping does to errors: chapter ``verdict``.
+
+    Examples
+    --------
+    >>> import pymc as pm
+    >>> from bnn import inference
+    >>> with pm.Model() as model:
+    ...     mu = pm.Normal("mu")
+    ...     y = pm.Normal("y", mu, 1, observed=[1.0, 2.0, 3.0])
+    >>> def identify(posterior):
+    ...     return {"mu": posterior["mu"]}
+    >>> tree = inference.sample_until(identify, model=model, random_seed=1, **inference.ONE_CORE)
+    >>> tree.attrs["verdicts"]  # the first run was enough
+    [True]
+    >>> bool(abs(tree["posterior"]["mu"].mean() - 1.5) < 0.1)
+    True
     """
     check_seed(random_seed)
     if most < 1:
@@ -218,6 +256,14 @@ def join_chains(tree, run):
     ------
     ValueError
         When the chains of one have another length than those of the other.
+
+    Examples
+    --------
+    Goes on from `sample_until`.
+
+    >>> more = pm.sample(model=model, random_seed=2, **inference.ONE_CORE)
+    >>> inference.join_chains(tree, more)["posterior"]["mu"].shape
+    (8, 1000)
     """
     sizes = [part["posterior"].sizes["draw"] for part in (tree, run)]
     if sizes[0] != sizes[1]:
@@ -251,6 +297,19 @@ def compile_nuts(model):
     ------
     TypeError
         When `model` is no PyMC model.
+
+    Examples
+    --------
+    >>> import pymc as pm
+    >>> from bnn import inference
+    >>> with pm.Model() as model:
+    ...     seen = pm.Data("seen", [1.0, 2.0, 3.0])
+    ...     mu = pm.Normal("mu")
+    ...     y = pm.Normal("y", mu, 1, observed=seen)
+    >>> compiled = inference.compile_nuts(model)
+    >>> other = compiled.with_data(seen=[7.0, 8.0, 9.0])
+    >>> compiled.n_dim, other.n_dim  # unknowns
+    (1, 1)
     """
     import nutpie
 
@@ -287,6 +346,16 @@ def sample_nuts(compiled, *, seed, chains=4, draws=1000, tune=1000, target_accep
         For a `pm.Model`, which `pm.sample` takes.
 
     Source: Hoffman and Gelman (2014), The No-U-Turn Sampler, JMLR 15.
+
+    Examples
+    --------
+    Goes on from `compile_nuts`. The posterior means are 1.5 and 6.
+
+    >>> for network in (compiled, other):
+    ...     tree = inference.sample_nuts(network, seed=1)
+    ...     print(bool(abs(tree["posterior"]["mu"].mean() - 1.5) < 0.1))
+    True
+    False
     """
     import nutpie
 
@@ -300,7 +369,14 @@ def sample_nuts(compiled, *, seed, chains=4, draws=1000, tune=1000, target_accep
 
 
 def derive_seed(seed):
-    """The seed that `pm.sample` hands to nutpie (int)."""
+    """The seed that `pm.sample` hands to nutpie (int).
+
+    Examples
+    --------
+    >>> from bnn import inference
+    >>> inference.derive_seed(1)
+    16503759
+    """
     return int(np.random.default_rng(seed).spawn(1)[0].integers(2**30))
 
 
@@ -323,6 +399,24 @@ def sample_groups(compiled, X, y, *, seed, **options):
     ------
     ValueError
         As `data.check_data`, for any group, before the first is sampled.
+
+    Examples
+    --------
+    Three categories; to be quick, a line in place of a network:
+
+    >>> import pymc as pm
+    >>> from bnn import data, inference
+    >>> moons = data.rotated_moons(seed=1, n_groups=3)
+    >>> with pm.Model() as model:
+    ...     X = pm.Data("X", moons.X_train[0])
+    ...     labels = pm.Data("labels", moons.y_train[0])
+    ...     w = pm.Normal("w", shape=2)
+    ...     y = pm.Bernoulli("y", logit_p=X @ w, observed=labels)
+    >>> trees = inference.sample_groups(
+    ...     inference.compile_nuts(model), moons.X_train, moons.y_train, seed=1, chains=2
+    ... )
+    >>> len(trees), trees[0]["posterior"]["w"].shape
+    (3, (2, 1000, 2))
     """
     check_seed(seed)
     if len(X) != len(y):

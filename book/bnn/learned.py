@@ -50,6 +50,15 @@ class Answers:
     student : int, (row,), the place of the row's student in `students`
     after : int, (row,), 1 for the second sitting
     students : tuple of str
+
+    Examples
+    --------
+    Goes on from `simulate`.
+
+    >>> answers.right.shape  # sheets, questions
+    (38, 10)
+    >>> answers.count()
+    {'both': 18, 'before only': 2, 'after only': 0}
     """
 
     right: np.ndarray
@@ -80,6 +89,13 @@ def read_answers(source):
         When there is no such file.
     ValueError
         When the file is no such table: what is wrong, in which line, and what would be right; at most three lines.
+
+    Examples
+    --------
+    Goes on from `write_answers`.
+
+    >>> answers.count() == again.count(), bool((answers.right == again.right).all())
+    (True, True)
     """
     lines = Path(source).read_text(encoding="utf-8-sig").splitlines()
     separator = ";" if lines and lines[0].count(";") > lines[0].count(",") else ","
@@ -159,6 +175,14 @@ def build(answers):
         data that `give` names, so that it can be compiled once for classes of one size.
 
     Source: an item response model with two parameters a question; Gelman and Hill (2007), chapter 14.
+
+    Examples
+    --------
+    Goes on from `simulate`.
+
+    >>> model = learned.build(answers)
+    >>> sorted(model.coords)
+    ['objective', 'question', 'student']
     """
     coords = {"student": list(answers.students), "question": list(QUESTIONS), "objective": list(OBJECTIVES)}
     with pm.Model(coords=coords) as model:
@@ -178,7 +202,16 @@ def build(answers):
 
 
 def sample(answers, *, seed, **options):
-    """Draws of the model: `pm.sample` with `SAMPLER`, changed by `options`. seed : int. Returns a DataTree."""
+    """Draws of the model: `pm.sample` with `SAMPLER`, changed by `options`. seed : int. Returns a DataTree.
+
+    Examples
+    --------
+    Goes on from `simulate`. A short run; without `draws` and `tune` it is long enough to be judged.
+
+    >>> tree = learned.sample(answers, seed=1, draws=100, tune=200)
+    >>> tree["posterior"]["aim"].shape  # chains, draws, objectives
+    (4, 100, 5)
+    """
     check_seed(seed)
     with build(answers):
         return pm.sample(random_seed=seed, **SAMPLER | options)
@@ -198,6 +231,16 @@ def find_gains(posterior, answers):
     Returns
     -------
     (chain, draw, objective) array
+
+    Examples
+    --------
+    Goes on from `sample`.
+
+    >>> gains = learned.find_gains(tree["posterior"].to_dataset(), answers)
+    >>> gains.shape  # percentage points
+    (4, 100, 5)
+    >>> bool((gains.mean(axis=(0, 1)) > 0).all())
+    True
     """
     loading, difficulty, gain = (posterior[name].values[..., None, :] for name in ("loading", "difficulty", "gain"))
     start, move = (posterior[name].values[..., None] for name in ("start", "move"))
@@ -207,7 +250,17 @@ def find_gains(posterior, answers):
 
 
 def average_objectives(values):
-    """Means over the questions of each objective: (…, question) to (…, objective)."""
+    """Means over the questions of each objective: (…, question) to (…, objective).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bnn import learned
+    >>> learned.OBJECTIVES
+    ('score', 'posterior', 'doubt', 'approximation', 'pooling')
+    >>> learned.average_objectives(np.arange(10.0))  # of question 1 to 10
+    array([2.5, 3.5, 4.5, 5.5, 6.5])
+    """
     return np.stack([values[..., k == OBJECTIVE_OF].mean(axis=-1) for k in range(len(OBJECTIVES))], axis=-1)
 
 
@@ -217,6 +270,14 @@ def find_raw_gains(answers):
     Returns
     -------
     mean, error : (objective,) arrays; the error is the standard error over students
+
+    Examples
+    --------
+    Goes on from `simulate`.
+
+    >>> mean, error = learned.find_raw_gains(answers)
+    >>> mean.shape, bool((error > 0).all())
+    ((5,), True)
     """
     scores = {}
     for row, student, after in zip(answers.right, answers.student, answers.after, strict=True):
@@ -226,12 +287,28 @@ def find_raw_gains(answers):
 
 
 def find_flat(posterior):
-    """The probability that a question hardly tells students apart, its loading below `LEAST_LOADING`: (question,)."""
+    """The probability that a question hardly tells students apart, its loading below `LEAST_LOADING`: (question,).
+
+    Examples
+    --------
+    Goes on from `sample`.
+
+    >>> learned.find_flat(tree["posterior"]).shape  # a probability for each question
+    (10,)
+    """
     return (posterior["loading"].values < LEAST_LOADING).mean(axis=(0, 1))
 
 
 def judge(tree, answers):
-    """The book's verdict on a run, asked of gains, loadings, difficulties and the class's mean: `diagnose.Verdict`."""
+    """The book's verdict on a run, asked of gains, loadings, difficulties and the class's mean: `diagnose.Verdict`.
+
+    Examples
+    --------
+    Goes on from `sample`.
+
+    >>> learned.judge(tree, answers).n_draws
+    400
+    """
     posterior = tree["posterior"].to_dataset()
     quantities = {
         "gains": find_gains(posterior, answers),
@@ -245,7 +322,15 @@ def judge(tree, answers):
 
 
 def describe(tree, answers):
-    """What the draws say of a class, in lines of text."""
+    """What the draws say of a class, in lines of text.
+
+    Examples
+    --------
+    Goes on from `sample`.
+
+    >>> print(learned.describe(tree, answers).splitlines()[0])
+    20 students: 18 sat both tests, 2 the first alone, 0 the second alone.
+    """
     came, posterior = answers.count(), tree["posterior"].to_dataset()
     gains, (counted, error) = find_gains(posterior, answers), find_raw_gains(answers)
     low, high = np.quantile(gains, INTERVAL, axis=(0, 1))
@@ -289,7 +374,20 @@ def main(arguments=None):
 
 
 def write_answers(answers, path, *, seed):
-    """Write a class as the CSV that `read_answers` reads; a wrong answer is another letter, or none, by lot."""
+    """Write a class as the CSV that `read_answers` reads; a wrong answer is another letter, or none, by lot.
+
+    Examples
+    --------
+    Goes on from `simulate`.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     learned.write_answers(answers, Path(folder, "class.csv"), seed=1)
+    ...     again = learned.read_answers(Path(folder, "class.csv"))
+    >>> again.students == answers.students
+    True
+    """
     check_seed(seed)
     rng = np.random.default_rng(seed)
     lines = [",".join(COLUMNS)]
@@ -319,6 +417,13 @@ def simulate(n_students, *, seed, gains=None, flat=(), guess=0.1, absent=0.1):
     -------
     Answers, dict
         The truth: "gain" (objective, percentage points, over all students), "loading" and "difficulty" (question).
+
+    Examples
+    --------
+    >>> from bnn import learned
+    >>> answers, truth = learned.simulate(20, seed=1, gains=[2.0] * 5)
+    >>> len(answers.students), sorted(truth)
+    (20, ['difficulty', 'gain', 'loading'])
     """
     check_seed(seed)
     rng = np.random.default_rng(seed)

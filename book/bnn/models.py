@@ -35,6 +35,14 @@ def flat_bnn(X, y, *, n_hidden=(5, 5), prior_sd=1.0, total_size=None):
     ValueError
         For wrong shapes, labels other than 0 and 1, NaN, an empty data set, widths, a scale or a total size that are
         no numbers above zero.
+
+    Examples
+    --------
+    >>> from bnn import data, models
+    >>> moons = data.flat_moons(seed=0)
+    >>> model = models.flat_bnn(moons.X_train, moons.y_train)
+    >>> {name: value.shape for name, value in model.initial_point().items()}
+    {'w1': (2, 5), 'w2': (5, 5), 'w3': (5,)}
     """
     X, y, n_feature, is_array = _check_inputs(X, y, n_hidden, prior_sd, total_size)
     coords = {
@@ -76,6 +84,16 @@ def digit_bnn(X, y, *, n_hidden=(64, 64), prior_sd=1.0, total_size=None):
     ValueError
         For an empty batch, values outside [0, 1], unknown labels, widths, a scale or a total size that are no numbers
         above zero.
+
+    Examples
+    --------
+    >>> from bnn import digits, models
+    >>> images = digits.load(seed=1)
+    >>> model = models.digit_bnn(images.X_train, images.y_train, n_hidden=(16, 16))
+    >>> [variable.name for variable in model.free_RVs]
+    ['w1', 'b1', 'w2', 'b2', 'w3', 'b3']
+    >>> model.coords["class"]
+    (0, 1, 2, 3, 4, 5, 6, 7, 8, 9)
     """
     X, y = _check_images(X, y, n_hidden, prior_sd, total_size)
     coords = {
@@ -119,6 +137,16 @@ def unpooled_bnn(X, y, *, n_hidden=(12, 12), prior_sd=1.0, activation="tanh", bi
     ------
     ValueError
         As `hierarchical_bnn`.
+
+    Examples
+    --------
+    >>> from bnn import data, models
+    >>> moons = data.rotated_moons(seed=1)
+    >>> model = models.unpooled_bnn(moons.X_train[0], moons.y_train[0], n_hidden=(4,), bias=True)
+    >>> [variable.name for variable in model.free_RVs]
+    ['w1', 'w2', 'b1', 'b2']
+    >>> [variable.name for variable in model.data_vars]  # what can be exchanged
+    ['X', 'labels', 'prior_sd']
     """
     X, y = _check_one_group(X, y)
     prior_sd = _check_network(n_hidden, prior_sd, activation, name="prior_sd")
@@ -171,6 +199,16 @@ def hierarchical_bnn(
         For wrong shapes, labels other than 0 and 1, NaN, an empty group, widths or scales below zero.
 
     Source: the non-centred form is Betancourt and Girolami (2015), Hamiltonian Monte Carlo for Hierarchical Models.
+
+    Examples
+    --------
+    >>> from bnn import data, models
+    >>> moons = data.rotated_moons(seed=1, n_groups=3)
+    >>> model = models.hierarchical_bnn(moons.X_train, moons.y_train, n_hidden=(4,))
+    >>> [variable.name for variable in model.free_RVs]
+    ['mu1', 'sd1', 'z1', 'mu2', 'sd2', 'z2']
+    >>> {name: model.dim_lengths[name].eval().item() for name in ("group", "obs", "hidden_1")}
+    {'group': 3, 'obs': 50, 'hidden_1': 4}
     """
     X, y, n_obs = stack_groups(X, y)
     scales = _check_network(n_hidden, sd_scale, activation)
@@ -221,6 +259,19 @@ def informed_bnn(X, y, *, mean, cholesky, nu=None, n_hidden=(12, 12), activation
     ------
     ValueError
         As `hierarchical_bnn`, and for a mean or a factor of another size or shape.
+
+    Examples
+    --------
+    >>> from bnn import data, models, priors
+    >>> moons = data.flat_moons(seed=0)
+    >>> mean, cholesky = priors.scale_prior([1.0, 0.5], n_feature=2, n_hidden=(4,))
+    >>> model = models.informed_bnn(
+    ...     moons.X_train, moons.y_train, mean=mean, cholesky=cholesky, n_hidden=(4,)
+    ... )
+    >>> [variable.name for variable in model.free_RVs]
+    ['z']
+    >>> [variable.name for variable in model.deterministics]
+    ['w1', 'w2']
     """
     X, y = _check_one_group(X, y)
     _check_network(n_hidden, 1.0, activation)
@@ -263,6 +314,15 @@ def stack_groups(X, y):
     ------
     ValueError
         As `data.check_data`, with the number of the group.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bnn import models
+    >>> points, labels = [np.ones((3, 2)), np.ones((5, 2))], [[0, 1, 1], [1] * 5]
+    >>> X, y, n_obs = models.stack_groups(points, labels)
+    >>> X.shape, y.shape, n_obs.tolist()
+    ((2, 5, 2), (2, 5), [3, 5])
     """
     if isinstance(X, np.ndarray) and X.ndim != 3:
         raise ValueError(f"X has shape {X.shape}; wanted: (group, obs, feature), or a list of (obs, feature)")

@@ -81,6 +81,22 @@ def read_outcome(source, *, group, features, outcome, kind=None, classes=None, i
     ValueError
         As `table.read_table`, and for an outcome that is missing, constant, of no clear kind or not of the one named:
         all that is wrong with the values at once, with the rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from bnn import outcome
+    >>> rng = np.random.default_rng(1)
+    >>> frame = pd.DataFrame({"field": ["a", "b", "c"] * 20, "rain": rng.normal(50, 10, 60)})
+    >>> frame["wheat"] = 0.1 * frame["rain"] + rng.normal(size=60)
+    >>> rows = outcome.read_outcome(frame, group="field", features=["rain"], outcome="wheat")
+    >>> rows.kind, rows.groups
+    ('real', ('a', 'b', 'c'))
+    >>> frame["crop"] = np.where(frame["wheat"] > 5, "good", "bad")
+    >>> print(outcome.read_outcome(frame, group="field", features=["rain"], outcome="crop"))
+    60 rows in 3 groups of 'field' (20 to 20 rows each), 1 features.
+    'crop' has 2 classes, 'bad' (33 rows) and 'good' (27 rows) (kind='binary'); probabilities are of 'good'.
     """
     if kind not in (None, *KINDS):
         raise ValueError(f"kind={kind!r}; wanted: {', '.join(map(repr, KINDS))}, or None to find it from the column")
@@ -236,7 +252,19 @@ def log_density(prediction, rows):
 
 
 def score_rows(prediction, rows):
-    """Log predictive density of each row, nats, the mean over draws being taken of the density: (row,)."""
+    """Log predictive density of each row, nats, the mean over draws being taken of the density: (row,).
+
+    Examples
+    --------
+    Goes on from `read_outcome`. A forecast that says the same of each row:
+
+    >>> forecast = outcome.Prediction(np.full((1, 60), 5.0), np.array([[1.5]]), effective=1.0)
+    >>> density = outcome.score_rows(forecast, rows)
+    >>> density.shape
+    (60,)
+    >>> bool(density.max() <= -np.log(1.5 * np.sqrt(2 * np.pi)))  # the density at the mean
+    True
+    """
     return logsumexp(log_density(prediction, rows), axis=0) - np.log(len(prediction.draws))
 
 
@@ -281,6 +309,18 @@ def tabulate(fit, rows, prediction, *, interval=0.9, extra=None):
     ------
     ValueError
         For a prediction of other rows, an interval out of range, and a column with the name of a new one.
+
+    Examples
+    --------
+    Goes on from `read_outcome`. Draws of the mean at each row, with a noise of 1:
+
+    >>> draws = rng.normal(5, 0.1, size=(200, 60))
+    >>> predicted = outcome.Prediction(draws, noise=np.ones((200, 1)), effective=200.0)
+    >>> table = outcome.tabulate(rows, rows, predicted)
+    >>> table.columns.tolist()
+    ['row', 'field', 'wheat', 'mean', 'mean_low', 'mean_high', 'low', 'high', 'noise', 'ignorance']
+    >>> table[["mean", "noise", "ignorance"]].mean().round(1).tolist()
+    [5.0, 1.0, 0.1]
     """
     draws, n = prediction.draws, len(rows.values)
     if draws.shape[1] != n or not 0 < interval < 1:
@@ -344,6 +384,18 @@ def write(path, fit, rows, prediction, *, interval=0.9, extra=None):
     """Write what `tabulate` returns into a CSV file, all or nothing; earlier predictions are replaced.
 
     Parameters, Returns and Raises as `tabulate` and `check_path`: your own table is never written over.
+
+    Examples
+    --------
+    Goes on from `tabulate`.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     written = outcome.write(Path(folder, "predictions.csv"), rows, rows, predicted)
+    ...     again = pd.read_csv(Path(folder, "predictions.csv"))
+    >>> again.columns.tolist() == written.columns.tolist()
+    True
     """
     path = check_path(path)
     frame = tabulate(fit, rows, prediction, interval=interval, extra=extra)

@@ -31,7 +31,16 @@ UNCERTAINTY = LinearSegmentedColormap.from_list("uncertainty", ["white", "#9A7BC
 
 
 def use_style():
-    """Set the book's figure style; in a notebook figures get double density. Call it once, after the imports."""
+    """Set the book's figure style; in a notebook figures get double density. Call it once, after the imports.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from bnn import plots
+    >>> plots.use_style()
+    >>> plt.rcParams["figure.figsize"], plt.rcParams["axes.spines.top"]
+    ([6.4, 4.0], False)
+    """
     sns.set_theme(context="notebook", style="ticks", font_scale=0.9)
     plt.rcParams.update({
         "figure.figsize": (6.4, 4.0), "figure.dpi": 110, "figure.constrained_layout.use": True,
@@ -52,6 +61,14 @@ def draw_png(figure):
     -------
     bytes, dict
         A PNG, which says its pixels to the inch; the width and the height at which to show it, in CSS pixels.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from bnn import plots
+    >>> png, size = plots.draw_png(Figure(figsize=(2, 1)))
+    >>> png[1:4], sorted(size)
+    (b'PNG', ['height', 'width'])
     """
     whole, small = BytesIO(), BytesIO()
     figure.savefig(whole, format="png", dpi=2 * figure.dpi, bbox_inches="tight")
@@ -91,6 +108,16 @@ def plot_points(X, y, ax=None, *, size=14, label=True):
     ax : axes, default the current ones
     size : marker area in points squared
     label : bool, whether the classes get an entry in a legend
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from bnn import data, plots
+    >>> moons = data.flat_moons(seed=0)
+    >>> fig, ax = plt.subplots()
+    >>> ax = plots.plot_points(moons.X_train, moons.y_train, ax)
+    >>> [points.get_label() for points in ax.collections]
+    ['class 0', 'class 1']
     """
     X, y, ax = np.asarray(X), np.asarray(y), ax or plt.gca()
     for c in (0, 1):
@@ -111,6 +138,17 @@ def plot_surface(values, ax=None, *, kind="probability", extent=EXTENT, vmax=Non
     Returns
     -------
     The image, for a colour bar.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from bnn import data, plots
+    >>> moons = data.flat_moons(seed=0)
+    >>> p = data.bayes_probability(data.grid(40), moons, noise=0.2)
+    >>> fig, ax = plt.subplots()
+    >>> image = plots.plot_surface(p, ax)
+    >>> image.get_array().shape, image.get_clim()
+    ((40, 40), (0.0, 1.0))
     """
     if kind not in ("probability", "uncertainty"):
         raise ValueError(f"kind={kind!r}; wanted: 'probability' or 'uncertainty'")
@@ -137,6 +175,13 @@ def make_group_axes(n_groups=18, *, n_columns=6, width=7.0):
     Returns
     -------
     figure and (group,) array of axes
+
+    Examples
+    --------
+    >>> from bnn import plots
+    >>> fig, axes = plots.make_group_axes(6, n_columns=3)
+    >>> len(axes), axes[5].get_title()
+    (6, '5')
     """
     n_rows = -(-n_groups // n_columns)
     size = (width, width * n_rows / n_columns + 0.3)
@@ -163,6 +208,16 @@ def plot_groups(values, X, y, *, kind="probability", vmax=None, size=4):
     Returns
     -------
     figure and (group,) array of axes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bnn import data, plots
+    >>> moons = data.rotated_moons(seed=1, n_groups=3)
+    >>> p = [data.bayes_probability(data.grid(20), moons, noise=0.3, g=g) for g in range(3)]
+    >>> fig, axes = plots.plot_groups(p, moons.X_train, moons.y_train)
+    >>> len(axes), len(axes[0].images)
+    (3, 1)
     """
     values = np.asarray(values)
     if values.ndim != 2 or len(values) != len(X):
@@ -187,6 +242,15 @@ def plot_calibration(calibration, ax=None, *, label=None, color=CLASS_COLORS[0])
     Parameters
     ----------
     calibration : dict from `bnn.score.calibrate`
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from bnn import plots, score
+    >>> found = score.calibrate([0.1, 0.1, 0.1, 0.1, 0.8, 0.8], [0, 0, 0, 1, 1, 1])
+    >>> fig, ax = plt.subplots()
+    >>> plots.plot_calibration(found, ax).get_ylabel()
+    'observed share'
     """
     ax = ax or plt.gca()
     ax.plot([0, 1], [0, 1], color="#999999", linewidth=1, linestyle="--")
@@ -199,7 +263,18 @@ def plot_calibration(calibration, ax=None, *, label=None, color=CLASS_COLORS[0])
 
 
 def plot_image(image, shape, ax=None):
-    """An image of `shape` (rows, columns), given as its pixels (pixel,) from 0, paper, to 1, ink, without axes."""
+    """An image of `shape` (rows, columns), given as its pixels (pixel,) from 0, paper, to 1, ink, without axes.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from bnn import digits, plots
+    >>> images = digits.load(seed=1)
+    >>> fig, ax = plt.subplots()
+    >>> ax = plots.plot_image(images.X_test[0], images.shape, ax)
+    >>> ax.images[0].get_array().shape
+    (8, 8)
+    """
     ax = ax or plt.gca()
     ax.imshow(np.reshape(image, shape), cmap="gray_r", vmin=0, vmax=1)
     ax.set(xticks=[], yticks=[])
@@ -208,7 +283,14 @@ def plot_image(image, shape, ax=None):
 
 
 def smooth(values, window):
-    """Means of consecutive blocks of `window` values; what is left over at the end is dropped."""
+    """Means of consecutive blocks of `window` values; what is left over at the end is dropped.
+
+    Examples
+    --------
+    >>> from bnn import plots
+    >>> plots.smooth([1.0, 3.0, 5.0, 7.0, 100.0], window=2)
+    array([2., 6.])
+    """
     if not 1 <= window <= len(values):
         raise ValueError(f"window={window} for {len(values)} values; wanted: at least 1 and at most as many")
     n = len(values) // window

@@ -37,6 +37,19 @@ class Posterior:
     data : dict of name to array or int, as the Stan program and the PyMC model read them
     unknowns : dict of name to shape, as the model names its unknowns
     functionals : dict of name to shape
+
+    Examples
+    --------
+    Goes on from `load`.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(1)
+    >>> unknowns = posterior.unknowns.items()
+    >>> draws = {name: rng.normal(size=(4, 10, *shape)) for name, shape in unknowns}
+    >>> {name: values.shape for name, values in posterior.compute(draws).items()}
+    {'p': (4, 10, 40), 'log_lik': (4, 10)}
+    >>> posterior.names[:2], posterior.names[-1]
+    (['p[1]', 'p[2]'], 'log_lik')
     """
 
     name: str
@@ -99,6 +112,17 @@ def load(name):
     ------
     ValueError
         For a name that there is not.
+
+    Examples
+    --------
+    >>> from bnn import posteriors
+    >>> posteriors.NAMES
+    ('flat_moons-flat_bnn', 'rotated_moons-hierarchical_bnn', 'theophylline-curve_bnn')
+    >>> posterior = posteriors.load("flat_moons-flat_bnn")
+    >>> posterior.unknowns
+    {'w1': (2, 5), 'w2': (5, 5), 'w3': (5,)}
+    >>> posterior.data["X"].shape
+    (500, 2)
     """
     if name not in NAMES:
         raise ValueError(f"no posterior called {name!r}; wanted: one of {_join(map(repr, NAMES))}{_guess(name, NAMES)}")
@@ -113,7 +137,15 @@ def read_zipped(folder, name):
 
 
 def build(name):
-    """The posterior as a `pm.Model`, by the program in ``models/pymc`` of the database."""
+    """The posterior as a `pm.Model`, by the program in ``models/pymc`` of the database.
+
+    Examples
+    --------
+    >>> from bnn import posteriors
+    >>> model = posteriors.build("flat_moons-flat_bnn")
+    >>> [variable.name for variable in model.free_RVs]
+    ['w1', 'w2', 'w3']
+    """
     model = name.split("-")[1]
     spec = importlib.util.spec_from_file_location(model, FOLDER / "models" / "pymc" / f"{model}.py")
     module = importlib.util.module_from_spec(spec)

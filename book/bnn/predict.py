@@ -11,7 +11,22 @@ BLOCK = 100  # draws
 
 
 def flatten_chains(posterior):
-    """The weights of a NUTS posterior with chains joined: dict of name to array (chain * draw, …)."""
+    """The weights of a NUTS posterior with chains joined: dict of name to array (chain * draw, …).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import xarray as xr
+    >>> from bnn import predict
+    >>> rng = np.random.default_rng(1)
+    >>> posterior = xr.Dataset({
+    ...     "w1": (("chain", "draw", "feature", "hidden_1"), rng.normal(size=(4, 10, 2, 5))),
+    ...     "w2": (("chain", "draw", "hidden_1", "hidden_2"), rng.normal(size=(4, 10, 5, 5))),
+    ...     "w3": (("chain", "draw", "hidden_2"), rng.normal(size=(4, 10, 5))),
+    ... })
+    >>> {name: w.shape for name, w in predict.flatten_chains(posterior).items()}
+    {'w1': (40, 2, 5), 'w2': (40, 5, 5), 'w3': (40, 5)}
+    """
     return {name: posterior[name].values.reshape(-1, *posterior[name].shape[2:]) for name in WEIGHTS}
 
 
@@ -32,6 +47,24 @@ def combine_weights(posterior):
     ------
     ValueError
         When there is no such variable.
+
+    Examples
+    --------
+    Four chains of ten draws, for three categories:
+
+    >>> import numpy as np
+    >>> from bnn import predict
+    >>> rng = np.random.default_rng(1)
+    >>> posterior = {
+    ...     "mu1": rng.normal(size=(4, 10, 2, 5)), "mu2": rng.normal(size=(4, 10, 5)),
+    ...     "sd1": np.ones((4, 10)), "sd2": np.zeros((4, 10)),
+    ...     "z1": rng.normal(size=(4, 10, 3, 2, 5)), "z2": rng.normal(size=(4, 10, 3, 5)),
+    ... }
+    >>> weights = predict.combine_weights(posterior)
+    >>> {name: w.shape for name, w in weights.items()}
+    {'w1': (4, 10, 3, 2, 5), 'w2': (4, 10, 3, 5)}
+    >>> bool(np.ptp(weights["w2"], axis=2).any())  # with an sd of 0 categories do not differ
+    False
     """
     if "mu1" not in posterior:
         raise ValueError(f"posterior holds {', '.join(posterior)}; wanted: mu1, sd1, z1, mu2, …")
@@ -93,6 +126,17 @@ def predict_groups(posterior, X, *, activation="tanh"):
     ValueError
         For points that are masked or do not fit the weights, layers that are missing or do not fit together, and an
         activation that is unknown.
+
+    Examples
+    --------
+    Goes on from `combine_weights`.
+
+    >>> from bnn import data
+    >>> p = predict.predict_groups(posterior, data.grid(10))
+    >>> p.shape  # chains, draws, categories, points
+    (4, 10, 3, 100)
+    >>> bool(((p > 0) & (p < 1)).all())
+    True
     """
     found = posterior if "w1" in posterior else combine_weights(posterior)
     names = _list_layers(found)
@@ -143,6 +187,17 @@ def predict_probability(weights, X):
     ------
     ValueError
         For layers that are missing or do not fit together, and points that are masked or do not fit them.
+
+    Examples
+    --------
+    Goes on from `flatten_chains`. Without biases, the opposite point has the opposite answer.
+
+    >>> from bnn import data
+    >>> p = predict.predict_probability(predict.flatten_chains(posterior), data.grid(10))
+    >>> p.shape  # draws, points
+    (40, 100)
+    >>> bool(np.allclose(p + p[:, ::-1], 1))
+    True
     """
     missing = [name for name in WEIGHTS if name not in weights]
     if missing:
@@ -177,6 +232,20 @@ def predict_classes(weights, X):
     ------
     ValueError
         As `digits.check_images`; and where layers are missing or do not fit together.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bnn import digits, predict
+    >>> rng = np.random.default_rng(1)
+    >>> shapes = {"w1": (64, 8), "w2": (8, 8), "w3": (8, 10),
+    ...           "b1": (8,), "b2": (8,), "b3": (10,)}
+    >>> weights = {name: rng.normal(size=(5, *shape)) for name, shape in shapes.items()}
+    >>> p = predict.predict_classes(weights, digits.load(seed=1).X_test[:3])
+    >>> p.shape  # draws, images, classes
+    (5, 3, 10)
+    >>> bool(np.allclose(p.sum(axis=2), 1))
+    True
     """
     names = ("w1", "b1", "w2", "b2", "w3", "b3")
     if missing := [name for name in names if name not in weights]:
@@ -207,6 +276,24 @@ def join_groups(trees):
     ------
     ValueError
         For an empty list, posteriors without ``w1``, and one whose weights have another shape than the first one's.
+
+    Examples
+    --------
+    Random numbers stand for the posteriors of three categories:
+
+    >>> import numpy as np
+    >>> import xarray as xr
+    >>> from bnn import data, predict
+    >>> rng, trees = np.random.default_rng(1), []
+    >>> for _ in range(3):
+    ...     w1 = ("chain", "draw", "feature", "hidden"), rng.normal(size=(4, 10, 2, 5))
+    ...     w2 = ("chain", "draw", "hidden"), rng.normal(size=(4, 10, 5))
+    ...     trees.append(xr.DataTree.from_dict({"posterior": xr.Dataset({"w1": w1, "w2": w2})}))
+    >>> weights = predict.join_groups(trees)
+    >>> weights["w1"].shape  # chains, draws, categories, features, units
+    (4, 10, 3, 2, 5)
+    >>> predict.predict_groups(weights, data.grid(10)).shape
+    (4, 10, 3, 100)
     """
     if not len(trees):
         raise ValueError("trees is empty; wanted: results of inference.sample_groups")

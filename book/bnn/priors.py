@@ -23,6 +23,19 @@ def draw_new_category(posterior, *, seed, n_per_draw=1):
     Returns
     -------
     dict of w1, w2, … to arrays (draw, …), draws in the order of chains, hidden units labelled as in the posterior
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bnn import priors
+    >>> rng = np.random.default_rng(1)
+    >>> posterior = {
+    ...     "mu1": rng.normal(size=(4, 10, 2, 5)), "sd1": np.ones((4, 10)),
+    ...     "mu2": rng.normal(size=(4, 10, 5)), "sd2": np.ones((4, 10)),
+    ... }
+    >>> weights = priors.draw_new_category(posterior, seed=1, n_per_draw=3)
+    >>> {name: w.shape for name, w in weights.items()}
+    {'w1': (120, 2, 5), 'w2': (120, 5)}
     """
     check_seed(seed)
     check_count(n_per_draw, "n_per_draw")
@@ -52,6 +65,19 @@ def align_posterior(posterior, *, seed):
     Returns
     -------
     Labelling of (chain * draw)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import xarray as xr
+    >>> from bnn import priors
+    >>> rng = np.random.default_rng(1)
+    >>> posterior = xr.Dataset({
+    ...     "mu1": (("chain", "draw", "feature", "hidden"), rng.normal(size=(4, 10, 2, 5))),
+    ...     "mu2": (("chain", "draw", "hidden"), rng.normal(size=(4, 10, 5))),
+    ... })
+    >>> priors.align_posterior(posterior, seed=1).order[0].shape  # draws, units
+    (40, 5)
     """
     means = {}
     while f"mu{len(means) + 1}" in posterior:
@@ -61,7 +87,15 @@ def align_posterior(posterior, *, seed):
 
 
 def flatten(weights):
-    """All weights of a network side by side: dict of (draw, …) arrays to (draw, weight)."""
+    """All weights of a network side by side: dict of (draw, …) arrays to (draw, weight).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bnn import priors
+    >>> priors.flatten({"w1": np.ones((10, 2, 5)), "w2": np.ones((10, 5))}).shape
+    (10, 15)
+    """
     return np.concatenate([np.reshape(w, (len(w), -1)) for w in weights.values()], axis=1)
 
 
@@ -81,6 +115,20 @@ def fit_normal(weights, *, joint=True):
     ------
     ValueError
         For no more draws than weights: their covariance has no Cholesky factor; and for NaN or infinite weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bnn import priors
+    >>> rng = np.random.default_rng(1)
+    >>> weights = {"w1": rng.normal(1, 0.5, (500, 2, 3)), "w2": rng.normal(-1, 0.5, (500, 3))}
+    >>> mean, cholesky = priors.fit_normal(weights, joint=False)
+    >>> mean.shape, cholesky.shape
+    ((9,), (9, 9))
+    >>> bool(np.allclose(mean, [1] * 6 + [-1] * 3, atol=0.1))
+    True
+    >>> bool(np.allclose(np.diag(cholesky), 0.5, atol=0.1))
+    True
     """
     flat = flatten(weights)
     if not np.isfinite(flat).all():
@@ -108,6 +156,14 @@ def scale_prior(scales, n_feature, n_hidden):
     Returns
     -------
     mean (weight,), cholesky (weight, weight)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bnn import priors
+    >>> mean, cholesky = priors.scale_prior([1.0, 0.5], n_feature=2, n_hidden=(2,))
+    >>> mean, np.diag(cholesky)
+    (array([0., 0., 0., 0., 0., 0.]), array([1. , 1. , 1. , 1. , 0.5, 0.5]))
     """
     sizes = [n_feature, *n_hidden, 1]
     if len(scales) != len(sizes) - 1 or not np.all(np.asarray(scales) > 0):
@@ -117,5 +173,13 @@ def scale_prior(scales, n_feature, n_hidden):
 
 
 def measure_scales(weights):
-    """Root mean square of each layer's weights over draws, categories and connections: (layer,)."""
+    """Root mean square of each layer's weights over draws, categories and connections: (layer,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bnn import priors
+    >>> priors.measure_scales({"w1": np.full((10, 2, 5), 3.0), "w2": np.full((10, 5), -0.5)})
+    array([3. , 0.5])
+    """
     return np.array([np.sqrt(np.mean(np.square(w))) for w in weights.values()])

@@ -63,6 +63,15 @@ class Score:
     spread, spread_error : (functional,), the draws' sd over the reference's, on the same scale
     rhat, ess, ess_tail : (functional,), of the draws alone
     limit : float, errors from which on one of these numbers is too far away, by their count
+
+    Examples
+    --------
+    Goes on from `score`.
+
+    >>> bool(found.distance.max() > found.limit)  # in errors
+    True
+    >>> found.to_frame().shape == (len(found.names), 8)
+    True
     """
 
     posterior: str
@@ -134,6 +143,13 @@ def load_reference(name):
     ------
     ValueError
         For a name that there is not.
+
+    Examples
+    --------
+    >>> from bnn import reference
+    >>> found = reference.load_reference("flat_moons-flat_bnn")
+    >>> found.draws.shape, len(found.names)
+    ((10000, 41), 41)
     """
     names = posteriors.load(name).names
     chains = posteriors.read_zipped(FOLDER / "reference_posteriors" / "draws" / "draws", name)
@@ -200,6 +216,19 @@ def score(draws, name=None, *, reference=None):
     ValueError
         For an unknown posterior, functionals or unknowns that are missing or of another shape, fewer than two chains of
         four draws, NaN or infinity.
+
+    Examples
+    --------
+    Draws from the prior are not from the posterior, and the score says so:
+
+    >>> import numpy as np
+    >>> from bnn import posteriors, reference
+    >>> rng, posterior = np.random.default_rng(1), posteriors.load("flat_moons-flat_bnn")
+    >>> unknowns = posterior.unknowns.items()
+    >>> draws = {name: rng.normal(size=(4, 500, *shape)) for name, shape in unknowns}
+    >>> found = reference.score(draws, "flat_moons-flat_bnn")
+    >>> found.verdict
+    'wrong'
     """
     draws = read_draws(draws)
     name = find_posterior(draws) if name is None else name
@@ -246,6 +275,20 @@ def read_draws(source):
     Parameters
     ----------
     source : dict, Dataset or DataTree as in `score`; or a path of a file, netCDF (.nc, .h5, .hdf5) or CSV
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import pandas as pd
+    >>> from bnn import reference
+    >>> columns = {"chain": [1, 1, 2, 2], "p[1]": [0.2, 0.3, 0.4, 0.5], "p[2]": [0.5, 0.6, 0.7, 0.8]}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "draws.csv")
+    ...     pd.DataFrame(columns).to_csv(file, index=False)
+    ...     draws = reference.read_draws(file)
+    >>> draws["p"].shape, draws["p"][1, 0].tolist()
+    ((2, 2, 2), [0.4, 0.7])
     """
     if isinstance(source, str | Path):
         source = read_file(Path(source))

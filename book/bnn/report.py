@@ -25,6 +25,14 @@ def monte_carlo(value, error, n=None):
     ----------
     value, error : float; `error` >= 0
     n : int, number of seeds where `error` is their standard deviation
+
+    Examples
+    --------
+    >>> from bnn import report
+    >>> report.monte_carlo(95.2039, 0.3114)
+    '95.20 ± 0.31'
+    >>> report.monte_carlo(95.2039, 0.3114, n=20)
+    '95.20 ± 0.31 (n=20)'
     """
     if not (math.isfinite(value) and math.isfinite(error) and error >= 0):
         raise ValueError(f"value={value}, error={error}; wanted: finite numbers, error not below 0")
@@ -38,7 +46,14 @@ def monte_carlo(value, error, n=None):
 
 
 def spread(values):
-    """Text of the mean over seeds and its standard error: ``mean ± sd / sqrt(n) (n=…)``."""
+    """Text of the mean over seeds and its standard error: ``mean ± sd / sqrt(n) (n=…)``.
+
+    Examples
+    --------
+    >>> from bnn import report
+    >>> report.spread([1.0, 2.0, 3.0, 4.0])
+    '2.50 ± 0.65 (n=4)'
+    """
     values = np.asarray(values, dtype=float)
     if values.ndim != 1 or len(values) < 2:
         raise ValueError(f"values has shape {values.shape}; wanted: (seed,) with at least 2 seeds")
@@ -46,19 +61,40 @@ def spread(values):
 
 
 def diagnostic(value, criterion, holds, digits=3):
-    """Text of a diagnostic number with its verdict, e.g. ``~1.004 (below 1.01: yes)``."""
+    """Text of a diagnostic number with its verdict, e.g. ``~1.004 (below 1.01: yes)``.
+
+    Examples
+    --------
+    >>> from bnn import report
+    >>> report.diagnostic(1.0042, "below 1.01", holds=True)
+    '~1.004 (below 1.01: yes)'
+    """
     if not criterion or set(criterion) & set("():\n"):
         raise ValueError(f"criterion={criterion!r}; wanted: words without brackets, colon or line break")
     return f"~{value:.{digits}f} ({criterion}: {'yes' if holds else 'no'})"
 
 
 def measured(value, unit):
-    """Text of a measured number, e.g. ``31 s (measured)``. Its value comes from `read_data`, never from a clock."""
+    """Text of a measured number, e.g. ``31 s (measured)``. Its value comes from `read_data`, never from a clock.
+
+    Examples
+    --------
+    >>> from bnn import report
+    >>> report.measured(31, "s")
+    '31 s (measured)'
+    """
     return f"{value} {unit} (measured)"
 
 
 def read_data(name):
-    """What `make studies` or `make bench` wrote to ``book/data/<name>.json``: a dict with its origin."""
+    """What `make studies` or `make bench` wrote to ``book/data/<name>.json``: a dict with its origin.
+
+    Examples
+    --------
+    >>> from bnn import report
+    >>> report.read_data("run_cost")["study"]
+    'run_cost'
+    """
     path = DATA / f"{name}.json"
     if not path.exists():
         command = {"bench": "make bench", "bench_settings": "make bench SETTINGS=1"}.get(name, "make studies")
@@ -74,6 +110,16 @@ class Table:
     columns : list of str, the first one heads the rows
     rows : list of lists of str or int, each as long as `columns`
     caption : str
+
+    Examples
+    --------
+    >>> from bnn.report import Table
+    >>> rows = [["NUTS", "96.2 ± 0.4"], ["ADVI", "95.8 ± 0.4"]]
+    >>> Table(["Method", "Accuracy (%)"], rows, "Two fits")
+    Two fits
+    Method  Accuracy (%)
+    NUTS    96.2 ± 0.4
+    ADVI    95.8 ± 0.4
     """
 
     def __init__(self, columns, rows, caption):

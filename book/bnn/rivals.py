@@ -90,6 +90,22 @@ def fit_rival(name, rows, train, test, *, seed, new_groups=False):
     mean outcome of the group in other training rows (`TargetEncoder`, fitted anew in each inner fold).
 
     Source: Pedregosa et al. (2011), JMLR 12; Capretto et al. (2022), Bambi, Journal of Statistical Software 103.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from bnn import outcome, rivals
+    >>> rng = np.random.default_rng(1)
+    >>> frame = pd.DataFrame({"field": ["a", "b", "c"] * 20, "rain": rng.normal(50, 10, 60)})
+    >>> frame["wheat"] = 0.1 * frame["rain"] + 0.3 * rng.normal(size=60)
+    >>> rows = outcome.read_outcome(frame, group="field", features=["rain"], outcome="wheat")
+    >>> train, test = np.arange(40), np.arange(40, 60)
+    >>> predicted = rivals.fit_rival("line", rows, train, test, seed=1)
+    >>> predicted.draws.shape  # one line is one draw
+    (1, 20)
+    >>> bool(abs(predicted.noise[0, 0] - 0.3) < 0.1)
+    True
     """
     check_seed(seed)
     _check_rivals((name,))
@@ -296,6 +312,19 @@ def compare(rows, *, seed, n_folds=5, rivals=tuple(RIVALS), over=OVER, network=N
     ------
     ValueError
         For an unknown rival, and as `grouped.build`.
+
+    Examples
+    --------
+    Goes on from `grouped.estimate`. The truth is a line; two folds and one rival, to be quick:
+
+    >>> from bnn import rivals
+    >>> comparison = rivals.compare(
+    ...     rows, seed=1, network=cost.network, n_folds=2, rivals=("line",), over=("rows",),
+    ...     sampler={"draws": 100, "tune": 200},
+    ... )
+    >>> sorted(comparison.lpd["rows"])
+    ['line', 'network']
+    >>> gain, error = comparison.gain("network", "line")
     """
     if "rows" not in over or not set(over) <= set(OVER):
         raise ValueError(f"over={over!r}; wanted: {OVER} or ('rows',)")
@@ -365,7 +394,15 @@ def _find_level(predicted, rows):
 
 def choose(found, converged=True):
     """The name of the model to use: the network if its chains agree and it leads the best rival by more than 2.8
-    standard errors on new rows, else the simplest rival that is not behind the best by more than 2."""
+    standard errors on new rows, else the simplest rival that is not behind the best by more than 2.
+
+    Examples
+    --------
+    Goes on from `compare`.
+
+    >>> rivals.choose(comparison)
+    'line'
+    """
     mean = found.lpd["rows"].mean()
     best = mean.drop(NETWORK).idxmax()
     gain, error = found.gain(NETWORK, best)
@@ -389,6 +426,13 @@ def advise(found, converged=True):
     Returns
     -------
     str
+
+    Examples
+    --------
+    Goes on from `compare`. Where the network's chains did not agree:
+
+    >>> rivals.advise(comparison, converged=False)[:28]
+    'The network cannot be judged'
     """
     mean, chosen = found.lpd["rows"].mean(), choose(found, converged)
     best = mean.drop(NETWORK).idxmax()
@@ -457,6 +501,19 @@ def answer(
     ValueError, OSError
         As `outcome.read_outcome`, `outcome.check_path`, `outcome.check_names`, `grouped.estimate` and `compare`, all
         before anything is sampled.
+
+    Examples
+    --------
+    A whole run takes minutes; the chapter on your own data shows one. What cannot be used is refused
+    before anything is sampled:
+
+    >>> import pandas as pd
+    >>> from bnn import rivals
+    >>> frame = pd.DataFrame({"field": ["a", "b"] * 10, "rain": range(20), "wheat": range(20)})
+    >>> rivals.answer(frame, group="field", features=["rian"], outcome="wheat", seed=1)
+    Traceback (most recent call last):
+        ...
+    ValueError: the table has no column 'rian'; there are 'field', 'rain' and 'wheat'. Did you mean 'rain'?
     """
     check_seed(seed)
     columns = {"group": group, "features": features, "ids": ids, "sep": sep, "decimal": decimal}

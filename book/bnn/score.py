@@ -41,6 +41,12 @@ def log_likelihood(p, y):
     Returns
     -------
     array, nowhere below -36.7: a probability that rounds to 1 leaves 1 - p = 0 for all logits above 37
+
+    Examples
+    --------
+    >>> from bnn import score
+    >>> score.log_likelihood([0.9, 0.5], [1, 0]).round(3)
+    array([-0.105, -0.693])
     """
     p = _check_probabilities(p, "p")
     return np.log(np.maximum(np.where(np.asarray(y) == 1, p, 1 - p), FLOOR))
@@ -62,12 +68,27 @@ def score(p, y):
         better; a certain miss costs 36.7) and "brier" (mean squared error of the probability; lower is better).
 
     Source: Gneiting and Raftery (2007), Strictly Proper Scoring Rules, JASA 102.
+
+    Examples
+    --------
+    >>> from bnn import score
+    >>> found = score.score([0.9, 0.2, 0.6], [1, 0, 0])
+    >>> {name: round(value, 3) for name, value in found.items()}
+    {'accuracy': 66.667, 'lpd': -0.415, 'brier': 0.137}
     """
     return {name: float(np.mean(value)) for name, value in _score_each(p, y).items()}
 
 
 def score_error(p, y):
-    """Standard error of each score in `score`, from the finite number of test points. Same units."""
+    """Standard error of each score in `score`, from the finite number of test points. Same units.
+
+    Examples
+    --------
+    >>> from bnn import score
+    >>> found = score.score_error([0.9, 0.2, 0.6], [1, 0, 0])
+    >>> {name: round(value, 3) for name, value in found.items()}
+    {'accuracy': 33.333, 'lpd': 0.253, 'brier': 0.112}
+    """
     each = _score_each(p, y)
     if np.size(y) < 2:
         raise ValueError(f"y holds {np.size(y)} label; wanted: at least 2 for an error")
@@ -84,6 +105,13 @@ def score_classes(p, y):
         standard error from the finite number of images).
 
     Source: as `score`; the Brier score in its original form for several classes, Brier (1950).
+
+    Examples
+    --------
+    >>> from bnn import score
+    >>> found = score.score_classes([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]], [0, 1])
+    >>> round(found["lpd"][0], 3), round(found["lpd"][1], 3)  # value, standard error
+    (-0.78, 0.424)
     """
     p, y = np.asarray(p, dtype=float), np.asarray(y)
     if p.ndim != 2 or y.shape != p.shape[:1] or len(y) < 2:
@@ -99,7 +127,14 @@ def score_classes(p, y):
 
 
 def score_groups(p, y):
-    """Scores of every category: dict as `score`, of (group,) arrays, for `p` and `y` of shape (group, obs)."""
+    """Scores of every category: dict as `score`, of (group,) arrays, for `p` and `y` of shape (group, obs).
+
+    Examples
+    --------
+    >>> from bnn import score
+    >>> score.score_groups([[0.9, 0.2], [0.6, 0.7]], [[1, 0], [0, 1]])["accuracy"]
+    array([100.,  50.])
+    """
     p, y = _check(p, y)
     if p.ndim != 2:
         raise ValueError(f"p has shape {p.shape}; wanted: (group, obs)")
@@ -130,6 +165,15 @@ def compare(p, other, y):
         As `score`, and for fewer than 2 categories.
 
     Source: the cluster-robust standard error of a mean, Cameron and Miller (2015), Journal of Human Resources 50.
+
+    Examples
+    --------
+    >>> from bnn import score
+    >>> y = [[1, 0], [0, 1], [1, 1]]
+    >>> p, other = [[0.9, 0.2], [0.3, 0.8], [0.7, 0.9]], [[0.5, 0.5]] * 3
+    >>> difference, error = score.compare(p, other, y)["lpd"]
+    >>> round(difference, 3), round(error, 3)
+    (0.465, 0.036)
     """
     mine, theirs = score_groups(p, y), score_groups(other, y)
     if len(mine["lpd"]) < 2:
@@ -159,6 +203,16 @@ def monte_carlo_error(draws, y, *, seed, n_boot=200, block=1):
     -------
     dict
         As `score`; for the accuracy at least half the weight of one label.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bnn import score
+    >>> rng = np.random.default_rng(1)
+    >>> draws, y = rng.uniform(0.4, 0.9, size=(1000, 50)), np.ones(50)
+    >>> few, many = (score.monte_carlo_error(draws[:n], y, seed=1)["lpd"] for n in (10, 1000))
+    >>> few > many > 0
+    True
     """
     check_seed(seed)
     check_count(block, "block")
@@ -184,6 +238,13 @@ def calibrate(p, y, n_bins=10):
     dict
         "p" (mean predicted), "share" (observed), "error" (standard error of the share if `p` is right),
         "n" (points), each (bin,), empty bins left out. A probability between two bins is in the upper one.
+
+    Examples
+    --------
+    >>> from bnn import score
+    >>> found = score.calibrate([0.1, 0.1, 0.1, 0.1, 0.8, 0.8], [0, 0, 0, 1, 1, 1], n_bins=2)
+    >>> found["p"], found["share"], found["n"]
+    (array([0.1, 0.8]), array([0.25, 1.  ]), array([4, 2]))
     """
     p, y = _check(p, y)
     check_count(n_bins, "n_bins")
@@ -196,13 +257,27 @@ def calibrate(p, y, n_bins=10):
 
 
 def entropy(p):
-    """Entropy of a coin with probability `p`, in bits: 0 when certain, 1 at p = 0.5."""
+    """Entropy of a coin with probability `p`, in bits: 0 when certain, 1 at p = 0.5.
+
+    Examples
+    --------
+    >>> from bnn import score
+    >>> score.entropy([0.5, 0.9]).round(3)
+    array([1.   , 0.469])
+    """
     p = _check_probabilities(p, "p")
     return -(p * np.log2(np.maximum(p, TINY)) + (1 - p) * np.log2(np.maximum(1 - p, TINY)))
 
 
 def class_entropy(p):
-    """Entropy of class probabilities (…, class), in bits: 0 when certain, log2(10) = 3.32 for ten equal classes."""
+    """Entropy of class probabilities (…, class), in bits: 0 when certain, log2(10) = 3.32 for ten equal classes.
+
+    Examples
+    --------
+    >>> from bnn import score
+    >>> score.class_entropy([[0.25] * 4, [0.5, 0.5, 0.0, 0.0]])
+    array([2., 1.])
+    """
     p = _check_probabilities(p, "p", of_classes=True)
     return -np.sum(p * np.log2(np.maximum(p, TINY)), axis=-1)
 
@@ -222,6 +297,16 @@ def split_uncertainty(draws):
         information of label and weights), in bits, (obs,).
 
     Source: Depeweg et al. (2018), Decomposition of Uncertainty in Bayesian Deep Learning, ICML.
+
+    Examples
+    --------
+    Two networks that are sure and disagree, and two that agree that it is a toss of a coin:
+
+    >>> import numpy as np
+    >>> from bnn import score
+    >>> found = score.split_uncertainty(np.array([[0.99, 0.5], [0.01, 0.5]]))
+    >>> found["noise"].round(2), found["ignorance"].round(2)
+    (array([0.08, 1.  ]), array([0.92, 0.  ]))
     """
     draws = np.asarray(draws, dtype=float)
     if draws.ndim not in (2, 3) or draws.size == 0:

@@ -28,6 +28,17 @@ class Labelling:
     ----------
     order : tuple of (draw, unit) int arrays, one for each hidden layer; the unit that takes place u is order[…, u]
     sign : tuple of (draw, unit) arrays of +1 and -1, the sign that it takes there
+
+    Examples
+    --------
+    Two hidden units change places, and one of them its sign:
+
+    >>> import numpy as np
+    >>> from bnn import symmetry
+    >>> labelling = symmetry.Labelling((np.array([[1, 0]]),), (np.array([[1, -1]]),))
+    >>> weights = {"w1": np.array([[[1.0, 2.0]]]), "w2": np.array([[3.0, 4.0]])}
+    >>> symmetry.apply(labelling, weights)
+    {'w1': array([[[ 2., -1.]]]), 'w2': array([[ 4., -3.]])}
     """
 
     order: tuple
@@ -57,6 +68,17 @@ def draw_labelling(n_draws, n_hidden, *, seed):
     Returns
     -------
     Labelling
+
+    Examples
+    --------
+    >>> from bnn import symmetry
+    >>> labelling = symmetry.draw_labelling(2, [3, 3], seed=1)
+    >>> labelling.order[0]  # of the first hidden layer, (draw, unit)
+    array([[0, 1, 2],
+           [2, 0, 1]])
+    >>> labelling.sign[0]
+    array([[ 1, -1, -1],
+           [ 1, -1, -1]])
     """
     check_seed(seed)
     check_count(n_draws, "n_draws")
@@ -83,6 +105,20 @@ def apply(labelling, weights):
     ------
     ValueError
         For other layers, widths or draws than in `labelling`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bnn import data, predict, symmetry
+    >>> rng = np.random.default_rng(1)
+    >>> shapes = {"w1": (10, 2, 5), "w2": (10, 5, 5), "w3": (10, 5)}
+    >>> weights = {name: rng.normal(size=shape) for name, shape in shapes.items()}
+    >>> relabelled = symmetry.apply(symmetry.draw_labelling(10, [5, 5], seed=1), weights)
+    >>> bool(np.allclose(relabelled["w1"], weights["w1"]))
+    False
+    >>> p = [predict.predict_probability(w, data.grid(10)) for w in (weights, relabelled)]
+    >>> bool(np.allclose(*p))
+    True
     """
     arrays = _check_weights(weights)
     widths = [w.shape[-1] for w in arrays[:-1]]
@@ -136,6 +172,21 @@ def align(weights, *, reference=None, seed, n_passes=3, n_starts=4):
         For weights that make no network, NaN, or a reference of other shapes.
 
     Source: weight matching of Ainsworth et al. (2023), Git Re-Basin, ICLR, with signs.
+
+    Examples
+    --------
+    One network, labelled ten times at random; aligned, the ten are the same again:
+
+    >>> import numpy as np
+    >>> from bnn import symmetry
+    >>> rng = np.random.default_rng(1)
+    >>> network = {"w1": rng.normal(size=(2, 5)), "w2": rng.normal(size=5)}
+    >>> same = {name: np.stack([w] * 10) for name, w in network.items()}
+    >>> mixed = symmetry.apply(symmetry.draw_labelling(10, [5], seed=1), same)
+    >>> labelling, reference = symmetry.align(mixed, seed=1)
+    >>> aligned = symmetry.apply(labelling, mixed)
+    >>> [bool(np.allclose(w["w1"], w["w1"][0])) for w in (mixed, aligned)]
+    [False, True]
     """
     arrays = _check_weights(weights)
     check_seed(seed)

@@ -32,6 +32,16 @@ class Rows:
     groups, features : tuples of str; groups are sorted, as numbers where they are numbers
     ids : dict of str to (row,), the "line" in the file or the "row" (index) of the DataFrame, and what is carried along
     columns : dict with the names of the columns "group" and "label"
+
+    Examples
+    --------
+    Goes on from `read_table`.
+
+    >>> n, ones = rows.count()
+    >>> n.tolist(), ones.tolist()  # rows of each group, and those of class 1
+    ([20, 20], [12, 12])
+    >>> rows.take(rows.labels == 1).values.shape
+    (24, 2)
     """
 
     values: np.ndarray
@@ -66,6 +76,15 @@ class Split:
     rows_train, rows_test : lists, one (obs,) int array a group: where these rows stand in the table
     groups, features : tuples of str
     center, width : (feature,), mean and standard deviation of all training rows, in the table's units
+
+    Examples
+    --------
+    Goes on from `split_rows`.
+
+    >>> split.groups, split.features
+    (('a', 'b'), ('age', 'dose'))
+    >>> split.scale([[0.0, 0.0]]).shape  # values in the table's units
+    (1, 2)
     """
 
     X_train: list
@@ -108,6 +127,27 @@ def read_table(source, *, group, features, label, classes=None, ids=(), sep=",",
     ValueError
         When the file is no table or has no rows, a column is not there or named twice; for missing values, text or
         infinity in a feature, and labels that are not two classes: all that is wrong with them at once, with the rows.
+
+    Examples
+    --------
+    Two clinics with twenty patients each:
+
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from bnn import table
+    >>> rng = np.random.default_rng(1)
+    >>> frame = pd.DataFrame({"clinic": ["a", "b"] * 20, "age": rng.integers(20, 80, 40)})
+    >>> frame["dose"] = rng.uniform(1, 5, 40).round(1)
+    >>> frame["well"] = np.where(frame["dose"] > 3, "yes", "no")
+    >>> rows = table.read_table(
+    ...     frame, group="clinic", features=["age", "dose"], label="well", classes=["no", "yes"]
+    ... )
+    >>> rows.values.shape, rows.groups
+    ((40, 2), ('a', 'b'))
+    >>> table.read_table(frame, group="clinic", features=["dose"], label="wel")
+    Traceback (most recent call last):
+        ...
+    ValueError: the table has no column 'wel'; there are 'clinic', 'age', 'dose' and 'well'. Did you mean 'well'?
     """
     if isinstance(features, str) or isinstance(ids, str) or len(features) == 0:
         raise ValueError(f"features={features!r}, ids={ids!r}; wanted: lists of column names, at least one feature")
@@ -242,6 +282,16 @@ def split_rows(rows, *, seed, train_share=0.5, max_train=None, min_rows=10, allo
     ------
     ValueError
         For rows without labels, one group, groups with too few rows or one class, a constant feature, odd arguments.
+
+    Examples
+    --------
+    Goes on from `read_table`.
+
+    >>> split = table.split_rows(rows, seed=1)
+    >>> [len(y) for y in split.y_train], [len(y) for y in split.y_test]
+    ([10, 10], [10, 10])
+    >>> np.concatenate(split.X_train).std(axis=0).round(3)  # scaled by the training rows
+    array([1., 1.])
     """
     check_seed(seed)
     if not 0 < train_share < 1 or (max_train is not None and max_train < 2) or min_rows < 4:
@@ -301,6 +351,15 @@ def predict_rows(posterior, split, rows, *, activation="tanh"):
     ------
     ValueError
         For other features, or in another order, an unknown group, and a posterior of another number of groups.
+
+    Examples
+    --------
+    Goes on from `split_rows`. Draws of weights of the right shapes stand for a posterior:
+
+    >>> weights = {"w1": rng.normal(size=(4, 25, 2, 2, 5)), "w2": rng.normal(size=(4, 25, 2, 5))}
+    >>> draws = table.predict_rows(weights, split, rows)
+    >>> draws.shape  # chains, draws, rows
+    (4, 25, 40)
     """
     if rows.features != split.features:
         raise ValueError(f"the table has the features {rows.features}; wanted: {split.features}, in this order")
@@ -340,6 +399,16 @@ def tabulate_predictions(rows, draws, *, interval=0.9):
     ------
     ValueError
         For draws of other rows, no probabilities, an interval out of range, and a column with the name of a new one.
+
+    Examples
+    --------
+    Goes on from `predict_rows`.
+
+    >>> frame = table.tabulate_predictions(rows, draws, interval=0.9)
+    >>> frame.columns.tolist()
+    ['row', 'clinic', 'well', 'probability', 'low', 'high', 'noise', 'ignorance']
+    >>> bool((frame["low"] <= frame["high"]).all())
+    True
     """
     draws = np.asarray(draws, dtype=float)
     if draws.ndim not in (2, 3) or draws.shape[-1] != len(rows.values):
@@ -371,6 +440,18 @@ def write_predictions(path, rows, draws, *, interval=0.9):
         When the folder does not exist, or the path is a folder.
     ValueError
         As `tabulate_predictions`, and where a file of something else is there: your own table is never written over.
+
+    Examples
+    --------
+    Goes on from `predict_rows`.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     written = table.write_predictions(Path(folder, "predictions.csv"), rows, draws)
+    ...     again = pd.read_csv(Path(folder, "predictions.csv"))
+    >>> again.shape == written.shape == (40, 8)
+    True
     """
     path = Path(path)
     if path.exists() and not path.read_bytes().split(b"\n", 1)[0].rstrip().endswith(",".join(FIGURES).encode()):
