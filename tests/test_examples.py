@@ -1,0 +1,127 @@
+"""The examples of the reference: each public name has one, it runs, and it shows what its docstring says.
+
+Public are the names on the page `book/api.md`: those that a directive there names, else all of a module that have a
+docstring, without those that the directive excludes.
+"""
+
+import doctest
+import importlib
+import inspect
+import re
+from functools import cache
+
+import matplotlib
+import matplotlib.pyplot as plt
+import pytest
+from test_package import PUBLIC as INSTALLED
+from test_setup import ROOT
+
+DIRECTIVE = re.compile(r"automodule:: (\S+)\n((?: +:[\w-]+:.*\n)*)")
+
+
+def list_public(page):
+    """The names that a page of automodule directives shows, as "bnn.module.name": list of str."""
+    public = []
+    for module, lines in DIRECTIVE.findall(page):
+        options = {option: re.findall(r"\w+", names) for option, names in re.findall(r":([\w-]+):(.*)", lines)}
+        there = {
+            name
+            for name, thing in vars(importlib.import_module(module)).items()
+            if callable(thing) and thing.__doc__ and not name.startswith("_")
+            and getattr(thing, "__module__", None) == module
+        }  # fmt: skip
+        shown = options["members"] or sorted(there)
+        assert set(shown) <= there, f"{module} has no {set(shown) - there}, or they have no docstring"
+        public += [f"{module}.{name}" for name in shown if name not in options.get("exclude-members", [])]
+    return public
+
+
+PUBLIC = list_public((ROOT / "book" / "api.md").read_text(encoding="utf8"))
+
+
+def read_doc(name):
+    module, _, attribute = name.rpartition(".")
+    return inspect.getdoc(getattr(importlib.import_module(module), attribute))
+
+
+def find_before(name, doc):
+    """The name whose example must be played before this one: "Goes on from `fit`." or `grouped.fit`; None for none."""
+    said = re.search(r"Goes on from `(?:(\w+)\.)?(\w+)`", doc)
+    return said and f"bnn.{said[1] or name.split('.')[1]}.{said[2]}"
+
+
+@cache
+def play(name):
+    """What is wrong with the example of a name ("" for nothing), and the variables that it leaves (dict)."""
+    doc = read_doc(name)
+    before = find_before(name, doc)
+    return run(name, doc, play(before)[1] if before else {})
+
+
+def run(name, doc, variables):
+    test = doctest.DocTestParser().get_doctest(doc, variables, name, None, 0)
+    said = []
+    if not any(example.want for example in test.examples):
+        said.append(f"{name} has no example that shows something; wanted: lines with >>> in its docstring\n")
+    if loose := [example.source for example in test.examples if example.options]:
+        said.append(f"{name}: {loose} with options; wanted: output that is the same everywhere\n")
+    doctest.DocTestRunner(verbose=False).run(test, out=said.append, clear_globs=False)
+    return "".join(said), test.globs
+
+
+@pytest.fixture(autouse=True)
+def _leave_no_figures():
+    with matplotlib.rc_context():
+        yield
+    plt.close("all")
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_its_example_shows_what_it_says(name):
+    complaint, _ = play(name)
+    assert not complaint, complaint
+
+
+def test_what_is_installed_without_the_book_is_among_them():
+    assert {f"bnn.{name}" for name in INSTALLED} <= set(PUBLIC)
+
+
+# --- that these tests see what is wrong
+
+
+@pytest.mark.parametrize(
+    ("doc", "said"),
+    [
+        ("What it does.", "no example"),
+        (">>> one = 1", "no example"),
+        (">>> 1 + 1\n3", "Expected"),
+        (">>> 1 / 0\n0", "ZeroDivisionError"),
+        (">>> 1 + 1  # doctest: +SKIP\n3", "options"),
+        (">>> 1 + 1\n...", "Expected"),
+        (">>> one + 1\n2", ""),
+    ],
+)
+def test_an_example_that_is_wrong_or_missing_is_found(doc, said):
+    complaint, _ = run("bnn.data.grid", doc, {"one": 1})
+    assert said in complaint
+    assert bool(said) == bool(complaint)
+
+
+def test_names_are_those_of_the_directive_or_all_without_those_left_out():
+    both = "automodule:: bnn.report\n   :members:\n   :exclude-members: Table, spread\n"
+    assert list_public(both) == [f"bnn.report.{name}" for name in ("diagnostic", "measured", "monte_carlo", "read_data")]
+    assert list_public("automodule:: bnn.fuse\n   :members: fuse\n") == ["bnn.fuse.fuse"]
+    with pytest.raises(AssertionError, match="no {'nuse'}"):
+        list_public("automodule:: bnn.fuse\n   :members: nuse\n")
+
+
+@pytest.mark.parametrize(
+    ("doc", "before"),
+    [
+        ("Goes on from `fit`. And then:", "bnn.grouped.fit"),
+        ("Goes on from `outcome.read_outcome`.", "bnn.outcome.read_outcome"),
+        ("As `fit`.", None),
+    ],
+)
+def test_an_example_goes_on_from_another(doc, before):
+    assert find_before("bnn.grouped.predict", doc) == before
