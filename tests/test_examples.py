@@ -109,9 +109,10 @@ def test_an_example_that_is_wrong_or_missing_is_found(doc, said):
 
 def test_names_are_those_of_the_directive_or_all_without_those_left_out():
     both = "automodule:: bnn.report\n   :members:\n   :exclude-members: Table, spread\n"
-    assert list_public(both) == [f"bnn.report.{name}" for name in ("diagnostic", "measured", "monte_carlo", "read_data")]
+    shown = ("diagnostic", "measured", "monte_carlo", "read_data")
+    assert list_public(both) == [f"bnn.report.{name}" for name in shown]
     assert list_public("automodule:: bnn.fuse\n   :members: fuse\n") == ["bnn.fuse.fuse"]
-    with pytest.raises(AssertionError, match="no {'nuse'}"):
+    with pytest.raises(AssertionError, match="has no"):
         list_public("automodule:: bnn.fuse\n   :members: nuse\n")
 
 

@@ -26,6 +26,7 @@ from browser import (
 )
 from bs4 import BeautifulSoup
 from filelock import FileLock
+from test_examples import PUBLIC
 
 ROOT = Path(__file__).parents[1]
 HTML = ROOT / "_build" / "html"
@@ -229,6 +230,12 @@ def test_mathematics_is_loaded_where_there_is_some(site, name):
     assert loaded == bool(page.select("article .math"))
 
 
+def test_the_reference_shows_each_public_name_with_its_example(site):
+    signatures = [dt for dt in parse(site, "book/api.html").select("dl.py > dt[id]") if dt["id"].count(".") == 2]
+    assert sorted(dt["id"] for dt in signatures) == sorted(PUBLIC)
+    expect_none([dt["id"] for dt in signatures if not dt.parent.select(":scope > dd > div.doctest pre")])
+
+
 # --- in a browser: one visit to each page finds all that the tests after it ask
 
 
@@ -399,3 +406,13 @@ def test_the_keyboard_opens_the_menu_on_a_phone_and_closes_it(address, chromium)
         page.keyboard.press("Escape")
         page.wait_for_timeout(500)
         assert menu.filter(visible=True).count() == 0
+
+
+def test_an_example_is_copied_without_its_prompts_and_output(address, chromium):
+    with open_context(chromium) as context:
+        context.grant_permissions(["clipboard-read", "clipboard-write"])
+        with open_tab(context, f"{address}book/api.html") as (page, _):
+            page.locator('dl:has(> dt[id="bnn.inference.derive_seed"]) button.copybtn').click()
+            page.wait_for_function("navigator.clipboard.readText()")
+            copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied.split("\n") == ["from bnn import inference", "inference.derive_seed(1)"]
