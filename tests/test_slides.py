@@ -37,11 +37,6 @@ LEAST_SCALE = 0.9  # how much larger than in the chapter is a figure that was no
 COURSES = {"workshop": [name for name in DECKS if name.startswith("workshop")],
            "six weeks": [name for name in DECKS if name.startswith("week")]}  # fmt: skip
 EVERYDAY = {"claim", "evidence", "study", "temperature"}  # words of the glossary that slides use as everybody does
-# chapters that were not executed since slides have figures of their own: their slides show the pages' pictures. One
-# that was is to be struck off; `python book/_tools/chapters.py NAME` draws them.
-NOT_YET = {
-    "priors_checked",
-}  # fmt: skip
 
 
 def build(source, target, *options):
@@ -189,8 +184,7 @@ def test_a_chapters_figures_were_drawn_for_the_slides(chapter):
     nb = json.loads((ROOT / "book" / f"{chapter}.ipynb").read_text(encoding="utf8"))
     for cell in nb["cells"]:
         cell["source"] = "".join(cell["source"])
-    stale = slide_figures.list_stale(nb, slide_figures.list_wanted(chapter))
-    assert bool(stale) == (chapter in NOT_YET), stale
+    assert not slide_figures.list_stale(nb, slide_figures.list_wanted(chapter)), "`chapters.py NAME` draws them"
 
 
 def test_a_picture_of_an_older_page_or_of_another_shape_is_not_shown(monkeypatch):
