@@ -1,0 +1,132 @@
+"""Eleven samplers on three posteriors whose answers are known, at equal numbers of gradients and at equal CPU.
+
+Each row is one run, scored by `bnn.reference` at three budgets, a quarter, half and all of what it may spend: once in
+gradients, warm-up included, and once in CPU-seconds of one core, compiling left out. What is scored is what the run had
+when that was spent: from each chain, as many draws as all chains together could pay. Which settings the samplers have,
+and whose they are, stands in `_entrants`.
+
+**Budgets.** Half of a budget is what nutpie's defaults needed to pass the book's verdict (bulk and tail ESS above 400,
+R-hat below `diagnose.limit_rhat`) in the slowest of three runs with seeds 11, 12 and 13, asked after every hundredth
+draw. So nothing but nutpie's need was known of any entrant when they were set; but nutpie's three samplers had been
+seen on some of these posteriors, in `reference_scores`. A run that has cost twice the CPU of the full budget is capped.
+
+**Criteria, set before the study was run.** A run *passes* when `bnn.reference` calls it right.
+1. nutpie's defaults pass at the full budget of gradients in at least 4 of 5 runs on each posterior.
+2. Of runs with an accept step (NUTS of all four, low rank, MAMS, MEADS, WALNUTS: 120), at most four are called wrong at
+   the full budget of gradients: 1 % are false alarms, and more than four would come by chance once in a hundred.
+3. Each sampler without one (MCLMC of both, MILE) fails on some posterior: at most 2 of 5 runs pass at the full budget.
+4. At the half budget of gradients no entrant passes more of its 15 runs than nutpie's defaults.
+5. On the flat network, at the full budget of CPU, the entrant whose median least ESS is largest is called wrong in most
+   of its runs: whoever is judged by effective draws for each second would choose it.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from bnn import reference
+from bnn.posteriors import CURVES, FLAT, HIERARCHICAL
+
+from studies._entrants import SAMPLE, Budget
+
+MEASURED = False
+BUDGETS = {  # in full; half of it is what nutpie needed
+    FLAT: Budget(1_440_000, 10.4),
+    CURVES: Budget(720_000, 11.2),
+    HIERARCHICAL: Budget(1_000_000, 54.0),
+}
+SHARES = (0.25, 0.5, 1.0)
+SEEDS = (1, 2, 3, 4, 5)
+UNADJUSTED = ("nutpie, MCLMC", "BlackJAX, MCLMC", "MILE")
+CASES = [
+    {"posterior": posterior, "entrant": entrant, "seed": seed}
+    for posterior in BUDGETS for entrant in SAMPLE for seed in SEEDS
+]  # fmt: skip
+# WALNUTS needs a package that is not in the lock, and the hierarchical network minutes
+RECOMPUTED = [case for case in CASES if case["posterior"] != HIERARCHICAL and case["entrant"] != "WALNUTS"]
+FIRST = 15  # compiling
+STILL, BROKEN = "still tuning", "not finite"  # verdicts before there is anything to judge
+NUMBERS = (
+    "draws", "spent", "seconds", "bias", "bias_error", "distance", "far", "ess", "rhat", "visible", "log_lik_bias",
+    "log_lik_error",
+)  # fmt: skip
+UNCOMPARED = (
+    "capped", "warmup_seconds", "seconds", "cpu_verdict", "cpu_at", *(f"cpu_{name}" for name in NUMBERS)
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Chains side by side, cut to the length of the shortest.
+
+    Attributes
+    ----------
+    values : (chain, draw, functional)
+    gradients, seconds : (draw,), what all chains together had spent until each has this draw, warm-up included
+    """
+
+    values: np.ndarray
+    gradients: np.ndarray
+    seconds: np.ndarray
+
+    def cut(self, clock, budget):
+        """How many draws of each chain a budget pays (int); `clock` is "gradients" or "seconds"."""
+        return int(np.searchsorted(getattr(self, clock), budget, side="right"))
+
+
+def join(chains):
+    """Chains (`_entrants.Chain`) as a `Run`."""
+    n = min(len(chain.values) for chain in chains)
+    return Run(
+        np.stack([chain.values[:n] for chain in chains]),
+        np.sum([chain.gradients[:n] for chain in chains], axis=0),
+        np.sum([chain.cpu[:n] for chain in chains], axis=0),
+    )
+
+
+def block(case):
+    """Every row is a task of its own."""
+    return tuple(case.values())
+
+
+def estimate(case):
+    """CPU-seconds of a row, roughly."""
+    return 1.5 * BUDGETS[case["posterior"]].cpu
+
+
+def compute(posterior, entrant, seed):
+    """What one run was worth at each share of its budget, in gradients and in CPU-seconds."""
+    budget = BUDGETS[posterior]
+    chains = SAMPLE[entrant](posterior, seed, budget)
+    run, truth = join(chains), reference.load_reference(posterior)
+    row = {"warmup": sum(chain.warmup for chain in chains), "capped": bool(is_capped(run, budget))}
+    row |= {"warmup_seconds": float(f"{run.seconds[0]:.4g}") if len(run.seconds) else None}
+    for prefix, clock, most in (("", "gradients", budget.gradients), ("cpu_", "seconds", budget.cpu)):
+        scores = [judge(run, run.cut(clock, share * most), truth) for share in SHARES]
+        row |= {f"{prefix}{name}": [score[name] for score in scores] for name in scores[0]}
+    return row
+
+
+def is_capped(run, budget):
+    """Whether CPU-seconds ran out before the full budget of gradients was spent, by a twentieth or more."""
+    return not len(run.gradients) or run.gradients[-1] < 0.95 * budget.gradients
+
+
+def judge(run, n, truth):
+    """The score of the first `n` draws of each chain: a dict of a verdict, a name and `NUMBERS`, None where none is."""
+    nothing = {"verdict": STILL, "at": None} | dict.fromkeys(NUMBERS)
+    if n < 4:
+        return nothing
+    values = run.values[:, :n]
+    spent = {"draws": n, "spent": float(run.gradients[n - 1]), "seconds": float(f"{run.seconds[n - 1]:.4g}")}
+    if not np.isfinite(values).all():
+        return nothing | {"verdict": BROKEN} | spent
+    found = reference.compare(values, truth)
+    worst, last = int(abs(found.bias).argmax()), found.names.index("log_lik")
+    numbers = {
+        "bias": abs(found.bias[worst]), "bias_error": found.bias_error[worst], "distance": found.distance.max(),
+        "far": (found.distance > found.limit).sum(), "ess": min(found.ess.min(), found.ess_tail.min()),
+        "rhat": np.nanmax(found.rhat) if np.isfinite(found.rhat).any() else np.inf, "visible": found.visible,
+        "log_lik_bias": found.bias[last], "log_lik_error": found.bias_error[last],
+    }  # fmt: skip
+    numbers = {name: float(f"{value:.5g}") for name, value in numbers.items()}
+    return {"verdict": found.verdict, "at": found.names[worst]} | spent | numbers
