@@ -6,13 +6,17 @@ at 1, as in BlackJAX's article on this network. What we took from where:
 nutpie, in its three forms: its defaults (400 steps of warm-up, 800 with low rank); PyMC: its defaults (1,000 steps);
 NumPyro and BlackJAX's NUTS: theirs (1,000 steps, starts of NumPyro's own); MCLMC: the defaults of BlackJAX's
 `mclmc_find_L_and_step_size`, for as many steps as the budget buys, a quarter of them to tune. Adjusted MCLMC, called
-MAMS in its paper: `run_adjusted_mclmc_dynamic` of BlackJAX's Sampling Book, target 0.9 and three rounds of tuning.
+MAMS in its paper: as in the Sampling Book of BlackJAX, with target 0.9 and trajectories of random length, but two rounds
+of tuning, which is BlackJAX's default since it fixes the mean length at two steps (a third round would be discarded).
 MEADS: the Sampling Book's recipe, a short NUTS chain to start 64 chains near the posterior, 1,000 steps of adaptation.
 WALNUTS: walnutpie's defaults, but 1,000 steps of warm-up, its most, as no seed reproduces a warm-up that stops when it
-thinks fit. MILE: the configuration of its authors' repository for classification (`experiments/tabluar_classif/sonar.yaml`): AdamW with
-learning rate 0.01 and weight decay 0.001 for each member, then 50,000 steps of warm-up in which the wanted variance of
-the energy falls from 0.5 to 0.1 for each dimension, no preconditioning. Its minibatches and early stopping need points
-that are left out; a member here takes 2,000 steps on all points, at the log posterior.
+thinks fit. MILE: the configuration of its authors' repository for classification, `tabluar_classif/sonar.yaml`: AdamW
+with learning rate 0.01 and weight decay 0.001 for each member, then 50,000 steps of warm-up in which the variance that
+the energy may have falls from 0.5 to 0.1 for each dimension, no preconditioning. Its minibatches and early stopping
+need points that are left out; a member here takes 2,000 steps on all points, at the log posterior.
+
+The four chains of MCLMC, MAMS and MILE, and the 64 of MEADS, walk in step in one program, which is how JAX spends least
+on each; chains of NUTS, whose trees differ in length, run one after the other.
 """
 
 import ctypes
@@ -28,25 +32,26 @@ from studies.reference import compile_model, flatten, list_positions, make_densi
 
 KEPT = 8000  # draws in all, at the full budget, of samplers whose every step is a draw: these are thinned
 BLOCK = 25  # draws between two looks at the clock
-MARGIN, CAP = 1.15, 2.0  # a run goes this much beyond both budgets, but never beyond so many times the CPU-seconds
+MARGIN = 1.15  # a chain goes this much beyond its share of gradients: others may need more for as many draws
 MEMBERS = 64  # chains of MEADS
 WALNUTPIE = "walnutpie==0.0.3"
 
 
 @dataclass(frozen=True)
 class Budget:
-    """What a run, or one of its chains, may spend: gradients, and CPU-seconds."""
+    """What a run, or one of its chains, may spend: gradients and CPU-seconds both, but never more seconds than `cap`."""
 
     gradients: float
     cpu: float
+    cap: float
 
     def share(self, n_chains):
         """What is left for one of several chains."""
-        return Budget(self.gradients / n_chains, self.cpu / n_chains)
+        return Budget(self.gradients / n_chains, self.cpu / n_chains, self.cap / n_chains)
 
     def is_spent(self, gradients, cpu):
-        """Whether a chain has come beyond both by `MARGIN`, or has used `CAP` times the CPU-seconds."""
-        return cpu >= CAP * self.cpu or (gradients >= MARGIN * self.gradients and cpu >= MARGIN * self.cpu)
+        """Whether a chain that has spent so much is to stop."""
+        return cpu >= self.cap or (gradients >= MARGIN * self.gradients and cpu >= self.cpu)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +128,7 @@ def _sample_nutpie(posterior, compiled, seed, budget, options):
     warmup, gradients = counts[0].sum(), counts[0].sum() + counts[1].cumsum()
     clock.append((counts[0].sum() + counts[1].sum(), end))
     steps, cpu = np.maximum.accumulate(np.array(clock), axis=0).T
-    thin = find_thin(budget, counts[1][0]) if options.get("sampler") == "mclmc" and len(counts[1]) else 1
+    thin = find_thin(budget.share(0.25), counts[1][0]) if options.get("sampler") == "mclmc" and len(counts[1]) else 1
     kept = slice(thin - 1, None, thin)
     names = posteriors.load(posterior).unknowns
     values = ask(posterior, {name: tree["posterior"][name].values[0, kept] for name in names})
@@ -139,8 +144,8 @@ def sample_pymc(posterior, seed, budget, tune=1000):
         (point,), step = init_nuts(
             chains=1, random_seed=[derive(seed, k)], model=build(posterior), tune=tune, progressbar=False, quiet=True
         )
-        step.set_rng(np.random.default_rng(derive(seed, k)))
         step.step(point)  # compiles
+        step.setup_chain(np.random.default_rng(derive(seed, k)), tune, 1)
         step.tune, step.iter_count = True, 0
         step.reset_tuning()
         points, gradients, cpu, spent, start = [], [], [], 0, time.process_time()
@@ -170,7 +175,7 @@ def _no_draws(posterior):
 
 
 def sample_walnuts(posterior, seed, budget, tune=1000):
-    """WALNUTS by walnutpie, on nutpie's compiled density. Within a chain, gradients are spread evenly over the draws.
+    """WALNUTS by walnutpie, on nutpie's compiled density. Gradients, and time, are spread evenly over a chain's draws.
 
     Raises
     ------
@@ -184,17 +189,18 @@ def sample_walnuts(posterior, seed, budget, tune=1000):
     chains, own = [], budget.share(4)
     for k in range(4):
         run = partial(_walk_walnuts, posterior, derive(seed, k), tune)
-        few = 50
-        _, some, brief = run(few)
-        _, warmup, begun = run(1)
-        each, seconds = max((some - warmup) / (few - 1), 1), max((brief - begun) / (few - 1), 1e-9)
-        wanted = max((MARGIN * own.gradients - warmup) / each, (MARGIN * own.cpu - begun) / seconds)
-        wanted = int(max(min(wanted, (CAP * own.cpu - begun) / seconds), 1))
-        draws, total, cpu = run(wanted)
+        warmup, wanted = run(1)[1], 1
+        total, cpu, each = warmup, 0.0, warmup / tune
+        while not own.is_spent(total, cpu):  # how long its draws take is not known before
+            rate = max(cpu / total, 1e-9) if cpu else own.cpu / own.gradients
+            most = 1.1 * min(max(MARGIN * own.gradients, own.cpu / rate), own.cap / rate)
+            wanted = max(int((most - warmup) / each), wanted + 1)
+            draws, total, cpu = run(wanted)
+            each = max((total - warmup) / wanted, 1)
         share = np.arange(1, wanted + 1) / wanted
+        gradients = warmup + share * (total - warmup)
         values = ask(posterior, read_model(posterior, draws))
-        cpu = np.minimum(begun, cpu) + share * max(cpu - begun, 0)
-        chains.append(Chain(values, warmup + share * (total - warmup), cpu, float(warmup)))
+        chains.append(Chain(values, gradients, cpu * gradients / total, float(warmup)))
     return chains
 
 
@@ -364,9 +370,9 @@ def _compile(make, posterior, budget):
     return prepare, warm.lower(key, prepared).compile(), jax.jit(walk).lower(carry, key).compile()
 
 
-def find_thin(budget, gradients, n_chains=4):
-    """Every how many steps of so many gradients a draw is kept (int)."""
-    return max(1, round(budget.gradients / gradients / KEPT * n_chains))
+def find_thin(budget, gradients):
+    """Every how many steps, each of so many gradients in each chain, a draw is kept, by a whole run's budget (int)."""
+    return max(1, round(budget.gradients / gradients / KEPT))
 
 
 def make_numpyro(posterior, budget, tune=1000):
@@ -422,6 +428,24 @@ def adapt_window(logp, key, start, tune):
     return found, trace.info.num_integration_steps.sum()
 
 
+def put_together(warm, step, posterior, thin, n_chains=4):
+    """What `run_programs` wants for chains in step, of `warm` and `step` for one; the first of a carry is its state."""
+    import jax
+
+    def prepare(key):
+        return jax.vmap(partial(draw_start, posterior))(jax.random.split(key, n_chains))
+
+    def warm_all(key, starts):
+        carry, counts = jax.vmap(warm)(jax.random.split(key, n_chains), starts)
+        return carry, jax.numpy.sum(counts)
+
+    def step_all(carry, key):
+        carry, counts = jax.vmap(step)(carry, jax.random.split(key, n_chains))
+        return carry, jax.numpy.sum(counts)
+
+    return jax.jit(prepare), warm_all, make_walk(step_all, lambda carry: carry[0].position, thin)
+
+
 TWO = 2  # gradients in a step of the integrator that BlackJAX's microcanonical samplers have by default
 
 
@@ -431,7 +455,7 @@ def make_mclmc(posterior, budget):
     import jax
 
     logp, _ = make_flat(posterior)
-    n_steps = int(budget.gradients / TWO / (1 + 0.1 + 0.1 * 4 / 3 + 0.1))
+    n_steps = int(budget.gradients / 4 / TWO / (1 + 0.1 + 0.1 * 4 / 3 + 0.1))
     kernel = blackjax.mcmc.mclmc.build_kernel()
 
     def warm(key, start):
@@ -442,8 +466,7 @@ def make_mclmc(posterior, budget):
         )
         return (state, tuned), TWO * count
 
-    walk = make_walk(partial(step_mclmc, kernel, logp), lambda carry: carry[0].position, find_thin(budget, TWO))
-    return jax.jit(partial(draw_start, posterior)), warm, walk
+    return put_together(warm, partial(step_mclmc, kernel, logp), posterior, find_thin(budget, TWO))
 
 
 def step_mclmc(kernel, logp, carry, key):
@@ -461,7 +484,7 @@ def make_mams(posterior, budget):
     from blackjax.mcmc.adjusted_mclmc_dynamic import rescale
 
     logp, _ = make_flat(posterior)
-    n_draws = int(budget.gradients / (2 * TWO) / 1.5)  # a third of it tunes
+    n_draws = int(budget.gradients / 4 / (2 * TWO) / 1.3)  # 0.3 of a step tunes for each that is drawn
     kernel = blackjax.mcmc.adjusted_mclmc_dynamic.build_kernel(
         integration_steps_fn=lambda key, mean: jnp.ceil(jax.random.uniform(key) * rescale(mean))
     )
@@ -470,9 +493,13 @@ def make_mams(posterior, budget):
         first, second = jax.random.split(key)
         state = blackjax.mcmc.adjusted_mclmc_dynamic.init(start, logp, first)
         state, tuned, count = blackjax.adjusted_mclmc_find_L_and_step_size(
-            mclmc_kernel=kernel, logdensity_fn=logp, num_steps=n_draws, state=state, rng_key=second, target=0.9,
-            frac_tune1=0.1, frac_tune2=0.1, frac_tune3=0.1, diagonal_preconditioning=True,
-        )  # fmt: skip
+            mclmc_kernel=kernel,
+            logdensity_fn=logp,
+            num_steps=n_draws,
+            state=state,
+            rng_key=second,
+            target=0.9,
+        )
         return (state, tuned), TWO * count
 
     def step(carry, key):
@@ -483,8 +510,7 @@ def make_mams(posterior, budget):
         )  # fmt: skip
         return (state, tuned), TWO * info.num_integration_steps
 
-    walk = make_walk(step, lambda carry: carry[0].position, find_thin(budget, 2 * TWO))
-    return jax.jit(partial(draw_start, posterior)), warm, walk
+    return put_together(warm, step, posterior, find_thin(budget, 2 * TWO))
 
 
 def make_mile(posterior, budget, tune=50_000, train=2000):
@@ -531,8 +557,7 @@ def make_mile(posterior, budget, tune=50_000, train=2000):
         )  # fmt: skip
         return (state, tuned), train + TWO * tune // 10 * 10
 
-    walk = make_walk(partial(step_mclmc, kernel, logp), lambda carry: carry[0].position, find_thin(budget, TWO))
-    return jax.jit(partial(draw_start, posterior)), warm, walk
+    return put_together(warm, partial(step_mclmc, kernel, logp), posterior, find_thin(budget, TWO))
 
 
 def make_meads(posterior, budget, tune=1000, first=(500, 300), seeds=20):
@@ -568,18 +593,18 @@ def make_meads(posterior, budget, tune=1000, first=(500, 300), seeds=20):
         states, _ = jax.vmap(kernel)(jax.random.split(key, MEMBERS), states)
         return (states, found), MEMBERS
 
-    thin = find_thin(budget, MEMBERS, MEMBERS)
+    thin = find_thin(budget, 1)
     return jax.jit(partial(draw_start, posterior)), warm, make_walk(step, lambda carry: carry[0].position, thin)
 
 
-def sample_programs(make, posterior, seed, budget):
+def sample_apart(make, posterior, seed, budget):
     """A run of four programs of one chain each."""
     return run_programs(posterior, seed, budget, make)
 
 
-def sample_meads(posterior, seed, budget):
-    """A run of one program of 64 chains."""
-    return run_programs(posterior, seed, budget, make_meads, n_programs=1, n_chains=MEMBERS)
+def sample_together(make, posterior, seed, budget, n_chains=4):
+    """A run of one program of several chains."""
+    return run_programs(posterior, seed, budget, make, n_programs=1, n_chains=n_chains)
 
 
 SAMPLE = {
@@ -587,11 +612,11 @@ SAMPLE = {
     "nutpie, low rank": partial(sample_nutpie, adaptation="low_rank"),
     "nutpie, MCLMC": partial(sample_nutpie, sampler="mclmc"),
     "PyMC": sample_pymc,
-    "NumPyro": partial(sample_programs, make_numpyro),
-    "BlackJAX": partial(sample_programs, make_nuts),
-    "BlackJAX, MCLMC": partial(sample_programs, make_mclmc),
-    "BlackJAX, MAMS": partial(sample_programs, make_mams),
-    "BlackJAX, MEADS": sample_meads,
-    "MILE": partial(sample_programs, make_mile),
+    "NumPyro": partial(sample_apart, make_numpyro),
+    "BlackJAX": partial(sample_apart, make_nuts),
+    "BlackJAX, MCLMC": partial(sample_together, make_mclmc),
+    "BlackJAX, MAMS": partial(sample_together, make_mams),
+    "BlackJAX, MEADS": partial(sample_together, make_meads, n_chains=MEMBERS),
+    "MILE": partial(sample_together, make_mile),
     "WALNUTS": sample_walnuts,
 }
