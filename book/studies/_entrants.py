@@ -6,8 +6,8 @@ at 1, as in BlackJAX's article on this network. What we took from where:
 nutpie, in its three forms: its defaults (400 steps of warm-up, 800 with low rank); PyMC: its defaults (1,000 steps);
 NumPyro and BlackJAX's NUTS: theirs (1,000 steps, starts of NumPyro's own); MCLMC: the defaults of BlackJAX's
 `mclmc_find_L_and_step_size`, for as many steps as the budget buys, a quarter of them to tune. Adjusted MCLMC, called
-MAMS in its paper: as in the Sampling Book of BlackJAX, with target 0.9 and trajectories of random length, but two rounds
-of tuning, which is BlackJAX's default since it fixes the mean length at two steps (a third round would be discarded).
+MAMS in its paper: as in BlackJAX's Sampling Book, with target 0.9 and trajectories of random length, but two rounds of
+tuning, which is BlackJAX's default since it fixes the mean length at two steps (a third round would be discarded).
 MEADS: the Sampling Book's recipe, a short NUTS chain to start 64 chains near the posterior, 1,000 steps of adaptation.
 WALNUTS: walnutpie's defaults, but 1,000 steps of warm-up, its most, as no seed reproduces a warm-up that stops when it
 thinks fit. MILE: the configuration of its authors' repository for classification, `tabluar_classif/sonar.yaml`: AdamW
@@ -39,7 +39,7 @@ WALNUTPIE = "walnutpie==0.0.3"
 
 @dataclass(frozen=True)
 class Budget:
-    """What a run, or one of its chains, may spend: gradients and CPU-seconds both, but never more seconds than `cap`."""
+    """What a run, or one of its chains, may spend: gradients and CPU-seconds both, but no more seconds than `cap`."""
 
     gradients: float
     cpu: float
@@ -125,14 +125,17 @@ def _sample_nutpie(posterior, compiled, seed, budget, options):
                 break
     end = time.process_time()
     counts = [tree[group]["n_steps"].values[0].astype(int) for group in ("warmup_sample_stats", "sample_stats")]
-    warmup, gradients = counts[0].sum(), counts[0].sum() + counts[1].cumsum()
-    clock.append((counts[0].sum() + counts[1].sum(), end))
+    warmup, gradients = float(counts[0].sum()), counts[0].sum() + counts[1].cumsum()
+    if not len(gradients):
+        return Chain(_no_draws(posterior), gradients, gradients, warmup)
+    clock.append((gradients[-1], end))
     steps, cpu = np.maximum.accumulate(np.array(clock), axis=0).T
-    thin = find_thin(budget.share(0.25), counts[1][0]) if options.get("sampler") == "mclmc" and len(counts[1]) else 1
+    # only here every few gradients are a draw
+    thin = find_thin(budget.share(0.25), counts[1][0]) if options.get("sampler") == "mclmc" else 1
     kept = slice(thin - 1, None, thin)
     names = posteriors.load(posterior).unknowns
     values = ask(posterior, {name: tree["posterior"][name].values[0, kept] for name in names})
-    return Chain(values, gradients[kept], np.interp(gradients, steps, cpu - cpu[0])[kept], float(warmup))
+    return Chain(values, gradients[kept], np.interp(gradients, steps, cpu - cpu[0])[kept], warmup)
 
 
 def sample_pymc(posterior, seed, budget, tune=1000):
@@ -484,7 +487,7 @@ def make_mams(posterior, budget):
     from blackjax.mcmc.adjusted_mclmc_dynamic import rescale
 
     logp, _ = make_flat(posterior)
-    n_draws = int(budget.gradients / 4 / (2 * TWO) / 1.3)  # 0.3 of a step tunes for each that is drawn
+    n_draws = int(budget.gradients / 4 / 10)  # a draw takes four gradients, and to tune for it six: seen in a trial
     kernel = blackjax.mcmc.adjusted_mclmc_dynamic.build_kernel(
         integration_steps_fn=lambda key, mean: jnp.ceil(jax.random.uniform(key) * rescale(mean))
     )
