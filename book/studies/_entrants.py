@@ -34,6 +34,7 @@ KEPT = 8000  # draws in all, at the full budget, of samplers whose every step is
 BLOCK = 25  # draws between two looks at the clock
 MARGIN = 1.15  # a chain goes this much beyond its share of gradients: others may need more for as many draws
 MEMBERS = 64  # chains of MEADS
+ROOM = 2_400_000_000  # bytes that nutpie may set aside for the draws of a chain; few of them are ever written
 WALNUTPIE = "walnutpie==0.0.3"
 
 
@@ -111,8 +112,8 @@ def _sample_nutpie(posterior, compiled, seed, budget, options):
         clock.append((chains[0].total_num_steps, time.process_time()))
 
     sampler = nutpie.sample(
-        compiled, draws=1_000_000, chains=1, cores=1, seed=seed, progress_bar=False, blocking=False,
-        progress_callback=note, progress_rate=20, **options,
+        compiled, draws=min(100_000, ROOM // (8 * compiled.n_dim)), chains=1, cores=1, seed=seed, progress_bar=False,
+        blocking=False, progress_callback=note, progress_rate=20, **options,
     )  # fmt: skip
     while True:
         try:
