@@ -90,9 +90,10 @@ def block(case):
 
 def estimate(case):
     """CPU-seconds of a row, roughly; more than a check may take for WALNUTS, which not every machine has."""
+    seconds = SECONDS[-1] * NEED[case["posterior"]][1]
     if case["entrant"] == "WALNUTS":
-        return max(1.3 * SECONDS[-1] * NEED[case["posterior"]][1], 61)
-    return 1.3 * SECONDS[-1] * NEED[case["posterior"]][1]
+        return max(1.8 * seconds, 61)
+    return (1.2 if case["entrant"] in ("nutpie", "nutpie, MCLMC") else 1.8) * seconds
 
 
 def compute(posterior, entrant, seed):
