@@ -51,11 +51,12 @@ def gaussian(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("make", "n_chains"), [("make_nuts", 1), ("make_numpyro", 1), ("make_mclmc", 4), ("make_meads", 64)]
+    ("make", "n_chains"),
+    [("make_nuts", 1), ("make_numpyro", 1), ("make_mclmc", 1), ("make_mams", 1), ("make_meads", 64)],
 )
 def test_every_gradient_of_a_walk_is_counted_and_no_other(gaussian, make, n_chains):
-    options = {} if make == "make_mclmc" else {"tune": 60}
-    prepare, warm, walk = getattr(_entrants, make)(FLAT, Budget(40_000, 1, 1), **options)
+    options = {} if make in ("make_mclmc", "make_mams") else {"tune": 60}
+    prepare, warm, walk = getattr(_entrants, make)(FLAT, Budget(10_000, 1, 1), **options)
     key = jax.random.key(1)
     prepared = prepare(key)
     (carry, warmup), calls = count_calls(warm, key, prepared)
@@ -63,15 +64,6 @@ def test_every_gradient_of_a_walk_is_counted_and_no_other(gaussian, make, n_chai
     (_, (positions, counts)), calls = count_calls(walk, carry, key)
     assert counts.sum() == calls
     assert positions.shape == ((BLOCK, SIZE) if n_chains == 1 else (BLOCK, n_chains, SIZE))
-
-
-def test_gradients_of_trajectories_of_random_length_are_those_of_their_steps(gaussian):
-    """Four chains go in step, so those with short trajectories wait: what they do meanwhile is thrown away."""
-    prepare, warm, walk = _entrants.make_mams(FLAT, Budget(20_000, 1, 1))
-    carry, warmup = jax.jit(warm)(jax.random.key(1), prepare(jax.random.key(2)))
-    (_, (_, counts)), calls = count_calls(walk, carry, jax.random.key(3))
-    assert 0.1 < warmup / 20_000 < 2
-    assert 0.3 * calls < counts.sum() <= calls
 
 
 def test_pymc_takes_a_gradient_for_each_leaf_and_one_to_start_with(monkeypatch):

@@ -15,8 +15,7 @@ with learning rate 0.01 and weight decay 0.001 for each member, then 50,000 step
 the energy may have falls from 0.5 to 0.1 for each dimension, no preconditioning. Its minibatches and early stopping
 need points that are left out; a member here takes 2,000 steps on all points, at the log posterior.
 
-The four chains of MCLMC, MAMS and MILE, and the 64 of MEADS, walk in step in one program, which is how JAX spends least
-on each; chains of NUTS, whose trees differ in length, run one after the other.
+The 64 chains of MEADS walk in step, in one program; all others run one after the other.
 """
 
 import ctypes
@@ -30,7 +29,7 @@ from bnn import posteriors
 
 from studies.reference import compile_model, flatten, list_positions, make_density
 
-KEPT = 8000  # draws in all, at the full budget, of samplers whose every step is a draw: these are thinned
+KEPT = 2000  # draws of a chain that the budget of gradients buys where every step is a draw: others are left out
 BLOCK = 25  # draws between two looks at the clock
 MARGIN = 1.15  # a chain goes this much beyond its share of gradients: others may need more for as many draws
 MEMBERS = 64  # chains of MEADS
@@ -132,7 +131,7 @@ def _sample_nutpie(posterior, compiled, seed, budget, options):
     clock.append((gradients[-1], end))
     steps, cpu = np.maximum.accumulate(np.array(clock), axis=0).T
     # only here every few gradients are a draw
-    thin = find_thin(budget.share(0.25), counts[1][0]) if options.get("sampler") == "mclmc" else 1
+    thin = find_thin(budget, counts[1][0]) if options.get("sampler") == "mclmc" else 1
     kept = slice(thin - 1, None, thin)
     names = posteriors.load(posterior).unknowns
     values = ask(posterior, {name: tree["posterior"][name].values[0, kept] for name in names})
@@ -374,9 +373,9 @@ def _compile(make, posterior, budget):
     return prepare, warm.lower(key, prepared).compile(), jax.jit(walk).lower(carry, key).compile()
 
 
-def find_thin(budget, gradients):
-    """Every how many steps, each of so many gradients in each chain, a draw is kept, by a whole run's budget (int)."""
-    return max(1, round(budget.gradients / gradients / KEPT))
+def find_thin(budget, gradients, kept=KEPT):
+    """Every how many steps, each of so many gradients, a program keeps a draw, so that its budget buys `kept` (int)."""
+    return max(1, round(budget.gradients / gradients / kept))
 
 
 def make_numpyro(posterior, budget, tune=1000):
@@ -432,24 +431,6 @@ def adapt_window(logp, key, start, tune):
     return found, trace.info.num_integration_steps.sum()
 
 
-def put_together(warm, step, posterior, thin, n_chains=4):
-    """What `run_programs` wants for chains in step, of `warm` and `step` for one; the first of a carry is its state."""
-    import jax
-
-    def prepare(key):
-        return jax.vmap(partial(draw_start, posterior))(jax.random.split(key, n_chains))
-
-    def warm_all(key, starts):
-        carry, counts = jax.vmap(warm)(jax.random.split(key, n_chains), starts)
-        return carry, jax.numpy.sum(counts)
-
-    def step_all(carry, key):
-        carry, counts = jax.vmap(step)(carry, jax.random.split(key, n_chains))
-        return carry, jax.numpy.sum(counts)
-
-    return jax.jit(prepare), warm_all, make_walk(step_all, lambda carry: carry[0].position, thin)
-
-
 TWO = 2  # gradients in a step of the integrator that BlackJAX's microcanonical samplers have by default
 
 
@@ -459,7 +440,7 @@ def make_mclmc(posterior, budget):
     import jax
 
     logp, _ = make_flat(posterior)
-    n_steps = int(budget.gradients / 4 / TWO / (1 + 0.1 + 0.1 * 4 / 3 + 0.1))
+    n_steps = int(budget.gradients / TWO / (1 + 0.1 + 0.1 * 4 / 3 + 0.1))
     kernel = blackjax.mcmc.mclmc.build_kernel()
 
     def warm(key, start):
@@ -470,7 +451,8 @@ def make_mclmc(posterior, budget):
         )
         return (state, tuned), TWO * count
 
-    return put_together(warm, partial(step_mclmc, kernel, logp), posterior, find_thin(budget, TWO))
+    walk = make_walk(partial(step_mclmc, kernel, logp), lambda carry: carry[0].position, find_thin(budget, TWO))
+    return jax.jit(partial(draw_start, posterior)), warm, walk
 
 
 def step_mclmc(kernel, logp, carry, key):
@@ -488,7 +470,7 @@ def make_mams(posterior, budget):
     from blackjax.mcmc.adjusted_mclmc_dynamic import rescale
 
     logp, _ = make_flat(posterior)
-    n_draws = int(budget.gradients / 4 / 10)  # a draw takes four gradients, and to tune for it six: seen in a trial
+    n_draws = int(budget.gradients / 10)  # a draw takes four gradients, and to tune for it six: seen in a trial
     kernel = blackjax.mcmc.adjusted_mclmc_dynamic.build_kernel(
         integration_steps_fn=lambda key, mean: jnp.ceil(jax.random.uniform(key) * rescale(mean))
     )
@@ -514,7 +496,8 @@ def make_mams(posterior, budget):
         )  # fmt: skip
         return (state, tuned), TWO * info.num_integration_steps
 
-    return put_together(warm, step, posterior, find_thin(budget, 2 * TWO))
+    walk = make_walk(step, lambda carry: carry[0].position, find_thin(budget, 2 * TWO))
+    return jax.jit(partial(draw_start, posterior)), warm, walk
 
 
 def make_mile(posterior, budget, tune=50_000, train=2000):
@@ -561,7 +544,8 @@ def make_mile(posterior, budget, tune=50_000, train=2000):
         )  # fmt: skip
         return (state, tuned), train + TWO * tune // 10 * 10
 
-    return put_together(warm, partial(step_mclmc, kernel, logp), posterior, find_thin(budget, TWO))
+    walk = make_walk(partial(step_mclmc, kernel, logp), lambda carry: carry[0].position, find_thin(budget, TWO))
+    return jax.jit(partial(draw_start, posterior)), warm, walk
 
 
 def make_meads(posterior, budget, tune=1000, first=(500, 300), seeds=20):
@@ -597,7 +581,7 @@ def make_meads(posterior, budget, tune=1000, first=(500, 300), seeds=20):
         states, _ = jax.vmap(kernel)(jax.random.split(key, MEMBERS), states)
         return (states, found), MEMBERS
 
-    thin = find_thin(budget, 1)
+    thin = find_thin(budget, MEMBERS, 4 * KEPT // MEMBERS)
     return jax.jit(partial(draw_start, posterior)), warm, make_walk(step, lambda carry: carry[0].position, thin)
 
 
@@ -606,9 +590,9 @@ def sample_apart(make, posterior, seed, budget):
     return run_programs(posterior, seed, budget, make)
 
 
-def sample_together(make, posterior, seed, budget, n_chains=4):
-    """A run of one program of several chains."""
-    return run_programs(posterior, seed, budget, make, n_programs=1, n_chains=n_chains)
+def sample_meads(posterior, seed, budget):
+    """A run of one program of 64 chains."""
+    return run_programs(posterior, seed, budget, make_meads, n_programs=1, n_chains=MEMBERS)
 
 
 SAMPLE = {
@@ -618,9 +602,9 @@ SAMPLE = {
     "PyMC": sample_pymc,
     "NumPyro": partial(sample_apart, make_numpyro),
     "BlackJAX": partial(sample_apart, make_nuts),
-    "BlackJAX, MCLMC": partial(sample_together, make_mclmc),
-    "BlackJAX, MAMS": partial(sample_together, make_mams),
-    "BlackJAX, MEADS": partial(sample_together, make_meads, n_chains=MEMBERS),
-    "MILE": partial(sample_together, make_mile),
+    "BlackJAX, MCLMC": partial(sample_apart, make_mclmc),
+    "BlackJAX, MAMS": partial(sample_apart, make_mams),
+    "BlackJAX, MEADS": sample_meads,
+    "MILE": partial(sample_apart, make_mile),
     "WALNUTS": sample_walnuts,
 }
