@@ -21,7 +21,7 @@ that has cost six times those CPU-seconds is capped.
 What was known then: nutpie's three samplers had been seen on some of these posteriors (`reference_scores`, and its
 defaults for the budgets); and after a trial on the flat network with seed 9, which is none of the study's, the budgets
 of CPU-seconds were widened, since gradients in JAX cost two to four times nutpie's, and MAMS lost a third round of
-tuning that took more than the whole budget.
+tuning, which took more than the whole budget, and tunes for as many draws as its budget buys.
 """
 
 from dataclasses import dataclass
