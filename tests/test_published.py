@@ -75,7 +75,8 @@ def test_rounding_is_half_a_step_of_the_range_at_most(ask, folder, drawn):
         step = (there.max() - there.min()) / levels
         assert here.dtype == float
         assert 0.2 * step < np.abs(here - there).max() <= step * 0.501
-        assert np.abs((here - there).mean()) < 0.05 * step if name == "many" else True
+        if name == "many":  # enough numbers to see a mean that is off by a twentieth of a step
+            assert np.abs((here - there).mean()) < 0.05 * step
 
 
 def test_what_was_published_is_not_kept_as_ones_own(ask, folder, tmp_path):
