@@ -256,6 +256,31 @@ def test_a_mistake_in_one_part_costs_nothing_in_the_others(name):
             assert lost <= set(tests), f"{part} is wrong, and {lost} lose points"
 
 
+def list_borrowed():
+    """For each part a wrong answer that calls a function of an earlier part: (assignment, part, earlier part, answer)."""
+    for name in NAMES:
+        defined = {}
+        for part in graded.list_parts(name):
+            for answer in graded.read_wrong(name, part).values():
+                used = {node.id for node in ast.walk(ast.parse(answer)) if isinstance(node, ast.Name)}
+                if earlier := [other for other, functions in defined.items() if used & functions]:
+                    marks = () if name == "a2-samplers" else pytest.mark.slow  # those fit networks; a2 was wrong once
+                    yield pytest.param(name, part, earlier[0], answer, id=f"{name} {part}", marks=marks)
+                    break
+            tree = ast.parse(graded.read_answer(name, part))
+            defined[part] = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+
+
+@pytest.mark.parametrize(("name", "part", "earlier", "answer"), [*list_borrowed()])
+def test_a_wrong_answer_that_asks_a_wrong_earlier_one_loses_no_more_than_by_itself(name, part, earlier, answer):
+    points = [
+        grade_here(name, list_answers(name, "solution") | {part: answer} | broken)[0]
+        for broken in ({}, {earlier: list_solutions(read_release(name))[earlier]})
+    ]
+    for test in graded.list_parts(name)[part]:
+        assert points[0][test] == points[1][test]
+
+
 # --- the release
 
 
