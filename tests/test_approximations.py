@@ -5,7 +5,7 @@ import pymc as pm
 import pytest
 from bnn import data, models
 from bnn.report import read_data
-from studies import _approximations, one_choice, replication
+from studies import _approximations, cheaper_ways, one_choice, replication
 
 Y = np.array([0.3, -1.2, 2.0])
 SD = 0.5  # of an observation; the prior's is 1
@@ -86,11 +86,11 @@ def test_a_saturated_network_is_linearised_as_any_other():
 
 
 def test_the_decay_of_the_peers_is_the_best_on_the_tuning_data():
-    rows = [row for row in read_data("replication")["rows"] if row["part"] == "tuning"]
-    for method, chosen in replication.ALPHA.items():
+    rows = [row for row in read_data("cheaper_ways")["rows"] if row["part"] == "tuning"]
+    for method, chosen in cheaper_ways.ALPHA.items():
         mean = {
             alpha: np.mean([row["lpd"] for row in rows if row["method"] == method and row["level"] == str(alpha)])
-            for alpha in replication.ALPHAS
+            for alpha in cheaper_ways.ALPHAS
         }
         assert max(mean, key=mean.get) == chosen
     assert {row["data_seed"] for row in rows}.isdisjoint(replication.DATA_SEEDS)
@@ -101,7 +101,7 @@ def test_the_decay_of_the_peers_is_the_best_on_the_tuning_data():
 def test_a_peer_learns_clear_moons_and_answers_at_any_points(monkeypatch, method, members):
     monkeypatch.setattr(_approximations, "N_MEMBERS", 3)
     moons = data.rotated_moons(seed=7, n_groups=3, n_train=40, n_test=60, noise=0.05)
-    predict_at = replication.PEERS[method](moons, 0.1, 1)
+    predict_at = cheaper_ways.PEERS[method](moons, 0.1, 1)
     p = predict_at(moons.X_test)
     assert p.shape == (1, members, 3, 60)
     assert ((p.mean(axis=(0, 1)) > 0.5) == moons.y_test).mean(axis=1).min() > 0.9  # each group by its own answer
