@@ -257,7 +257,7 @@ def test_a_mistake_in_one_part_costs_nothing_in_the_others(name):
 
 
 def list_borrowed():
-    """For each part a wrong answer that calls a function of an earlier part: (assignment, part, earlier part, answer)."""
+    """A wrong answer of each part that calls a function of an earlier one: (assignment, part, earlier part, answer)."""
     for name in NAMES:
         defined = {}
         for part in graded.list_parts(name):
