@@ -43,7 +43,7 @@ WRONG = {
         # texts in place of levels
         lambda: [" ".join(where) for where in RIGHT],
         # the default among them
-        lambda: [("default", "all as above"), *RIGHT],
+        lambda: [("default", "as in this book"), *RIGHT],
         # one left out
         lambda: RIGHT[:-1],
         # one twice
