@@ -1,16 +1,32 @@
 """Wrong answers to the exercises of unpooled.md: each check has to refuse all of its own and say why."""
 
 import numpy as np
+from bnn import data
+
+Y = data.legacy_rotated_moons().y_test[2]
+
+
+def turn(change=0.012):
+    """Fifty probabilities with patient 2's lpd, before and after: one of them changes."""
+    before = np.where(Y == 1, np.exp(-0.307), 1 - np.exp(-0.307))
+    return np.array([before, before - change * np.eye(50)[0]])
+
 
 WRONG = {
     "check_turned": [
         lambda: None,
-        lambda: np.full(50, 0.005),  # all fifty changes, not the largest
-        lambda: 0.0,  # not sampled again: the old draws, the old points
-        lambda: -0.004,  # a difference with its sign
-        lambda: 0.71,  # the new moments were not turned
-        lambda: 0.0035,  # the mean of the fifty changes
-        lambda: float("nan"),
+        lambda: 0.014,  # the largest change alone
+        lambda: np.full(50, 0.005),  # the changes
+        lambda: turn(0),  # not sampled again
+        lambda: 100 * turn(),  # percent
+        lambda: 2 * turn(),
+        lambda: turn() / 2,
+        lambda: turn().T,
+        lambda: 1 - turn(),  # of the other class
+        lambda: turn()[:, ::-1],  # in another order
+        lambda: np.array([turn()[0], 1 - turn()[1]]),  # the new moments were not turned
+        lambda: turn(0.06),  # not the same posterior
+        lambda: turn() * np.nan,
     ],
     "check_halves": [
         lambda: None,
@@ -23,6 +39,8 @@ WRONG = {
         lambda: np.array([4.3, 4.8, 2.6]),  # over the number of both halves
         lambda: np.cumsum([8.7, 9.6, 5.2]),  # summed up
         lambda: np.full(3, np.nan),
+        lambda: np.full(3, 7.8),  # the mean, three times
+        lambda: np.array([11.7, 10.4, 6.9]),  # differences of probabilities
     ],
     "check_bend": [
         lambda: None,
@@ -34,5 +52,8 @@ WRONG = {
         lambda: (np.array([3.6, 4.9, 4.1]), 1.004),  # still 50 points, and three patients that bend more than most
         lambda: (8.26, 1.011),  # a mean of which no error can be told
         lambda: (np.full(3, np.nan), 1.011),
+        lambda: (np.array([6.5, 8.7, 8.7]), 1.015),  # patients in reverse order
+        lambda: (np.array([10.0, 9.6, 9.1]), 1.015),  # 400 points
+        lambda: (np.full(3, 8.0), 1.015),  # the mean, three times
     ],
 }
