@@ -5,7 +5,10 @@ from types import SimpleNamespace
 import numpy as np
 
 rng = np.random.default_rng(1)
-UNLABELLED = SimpleNamespace(labels=None)
+TYPICAL = np.array([4.1, 29.5, 9.0, 1.4, 2.4, 14.6])
+THREE = np.array([TYPICAL, TYPICAL, [4.1, 70.0, 9.0, 1.4, 2.4, 14.6]])
+UNLABELLED = SimpleNamespace(labels=None, values=THREE, group=[0, 1, 0], groups=("1", "5"))
+MEANS = np.array([0.29, 0.41, 0.27])
 SPREAD = np.linspace(-1e-3, 1e-3, 5)
 OWN = (-0.0358, -0.0227, -0.0100, -0.0048, -0.0040)
 
@@ -35,6 +38,18 @@ WRONG = {
         lambda: (UNLABELLED, np.repeat(draw(0.1), 3, axis=2)),
         # random numbers for probabilities
         lambda: (UNLABELLED, rng.random((4, 100, 3))),
+        # an answer to compare with: these were right, but for the rows
+        lambda: (SimpleNamespace(**vars(UNLABELLED) | {"group": [1, 0, 0]}), draw(0.1, 0.1, 0.2, mean=MEANS)),
+        # C is as old as the others
+        lambda: (SimpleNamespace(**vars(UNLABELLED) | {"values": THREE[[0, 1, 1]]}), draw(0.1, 0.1, 0.2, mean=MEANS)),
+        # P(0) in place of P(1)
+        lambda: (UNLABELLED, 1 - draw(0.1, 0.1, 0.2, mean=MEANS)),
+        # half of P(1)
+        lambda: (UNLABELLED, draw(0.1, 0.1, 0.2, mean=MEANS) / 2),
+        # A and B exchanged
+        lambda: (UNLABELLED, draw(0.1, 0.1, 0.2, mean=MEANS[[1, 0, 2]])),
+        # one draw, repeated
+        lambda: (UNLABELLED, np.broadcast_to(MEANS, (4, 100, 3)) + np.zeros(3)),
         # logits
         lambda: (UNLABELLED, 3 * rng.normal(size=(4, 100, 3))),
     ],
@@ -48,6 +63,8 @@ WRONG = {
         # max_train not passed on
         # twice as much
         lambda: {most: 2 * gains for most, gains in lose(own=OWN).items()},
+        # at most 400 and half of all rows exchanged
+        lambda: {most: lose(own=OWN, spread=1e-6)[{400: None, None: 400}.get(most, most)] for most in lose()},
         # the line for all and the line for each exchanged
         lambda: {most: gains[:, ::-1] for most, gains in lose(own=OWN).items()},
         # max_train not passed on
