@@ -34,6 +34,10 @@ WRONG = {
         lambda: np.zeros((3, 4)),
         # the comparison the wrong way round
         lambda: [(*a[:3], "answers" if a[3] != "answers" else "I don't know") for a in GOOD],
+        # never refused
+        lambda: [(*a[:3], "answers") for a in GOOD],
+        # never answered
+        lambda: [(*a[:3], "I don't know") for a in GOOD],
         # no error
         lambda: [(*a[:2], 0.0, a[3]) for a in GOOD],
         # probabilities in place of the best guess
@@ -48,6 +52,10 @@ WRONG = {
         lambda: {name: found[0] for name, found in refuse().items()},
         # shares in place of percent
         lambda: refuse(*(scale(parts, 0.01) for parts in (CHOSE, OTHER, LETTERS))),
+        # an interval that is not around the value
+        lambda: refuse(letters=(25.0, 50.0, 80.0, 12.0)),
+        # an error that is none
+        lambda: refuse(letters=(25.0, 5.0, 50.0, 1e-9)),
         # judged on all ten fonts
         lambda: refuse(other=(5.0, 0.0, 15.0, 5.0)),
         # judged on the fonts that chose
@@ -67,6 +75,10 @@ WRONG = {
         lambda: np.log(predict()),
         # the axes of members and images exchanged
         lambda: predict().swapaxes(0, 1),
+        # classes in place of probabilities
+        lambda: np.eye(10)[predict().argmax(axis=2)],
+        # trained on the test images
+        lambda: predict(),
         # labels in another order
         lambda: predict()[:, ::-1],
     ],
