@@ -70,8 +70,8 @@ def sample_unpooled(compiled, moons, seed, activation="tanh", **settings):
     return p_train, *_predict(weights, moons, activation, _fits.summarise(verdicts) | {"gradients": float(gradients)})
 
 
-def sample_hierarchical(model, moons, seed, activation="tanh", **settings):
-    """Draws of a hierarchical network (DataTree), until the verdict holds or sixteen chains are drawn."""
+def sample_hierarchical(model, moons, seed, activation="tanh", most=inference.MOST_RUNS, **settings):
+    """Draws of a hierarchical network (DataTree), until the verdict holds or `most` times four chains are drawn."""
     compiled = inference.compile_nuts(model)
 
     def sample(random_seed):
@@ -82,7 +82,7 @@ def sample_hierarchical(model, moons, seed, activation="tanh", **settings):
 
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The verdict still fails")  # column "converged" says it
-        return inference.sample_until(identify, random_seed=seed, sample=sample)
+        return inference.sample_until(identify, random_seed=seed, most=most, sample=sample)
 
 
 def describe_hierarchical(tree, moons, activation="tanh"):
