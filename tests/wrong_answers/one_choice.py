@@ -10,9 +10,8 @@ SEPARATE = "unpooled, N(0, 1)"
 def find_p(key="accuracy"):
     """p of the two-sided t test of each changed level's gain, smallest first."""
     scores = {}
-    for row in report.read_data("replication")["rows"]:
-        if row["part"] == "choices":
-            scores.setdefault((row["choice"], row["level"]), {})[row["method"], row["data_seed"]] = row[key]
+    for row in report.read_data("one_choice")["rows"]:
+        scores.setdefault((row["choice"], row["level"]), {})[row["method"], row["data_seed"]] = row[key]
     p, default = {}, scores.pop(("default", "default"))
     for where, own in scores.items():
         seeds = [seed for method, seed in own if method == "hierarchical"]
