@@ -158,11 +158,11 @@ def answer_28():
     error = 1.1 / sqrt(20)
     new = norm.cdf(2.95 / sqrt(1.1**2 + error**2))
     lucky = norm.cdf(0.5 / 1.1)
-    return f"{error:.2f}", f"{100 * new:.1f}", f"{100 * lucky:.0f}"
+    return f"{error:.2f}", f"{100 * new:.1f}", f"{100 * lucky:.0f}", f"{0.9 / 0.4:.2f}"
 
 
 def answer_29():
-    return (f"{400 * 1.5 * 31 * 20e-6:.2f}",)
+    return f"{400 * 1.5 * 31 * 20e-6:.2f}", f"{(2.1 - 1.9) / 0.5:.1f}"
 
 
 def answer_30():

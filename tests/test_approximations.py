@@ -5,7 +5,7 @@ import pymc as pm
 import pytest
 from bnn import data, models
 from bnn.report import read_data
-from studies import _approximations, replication
+from studies import _approximations, cheaper_ways, one_choice, replication
 
 Y = np.array([0.3, -1.2, 2.0])
 SD = 0.5  # of an observation; the prior's is 1
@@ -86,18 +86,32 @@ def test_a_saturated_network_is_linearised_as_any_other():
 
 
 def test_the_decay_of_the_peers_is_the_best_on_the_tuning_data():
-    rows = [row for row in read_data("replication")["rows"] if row["part"] == "tuning"]
-    for method, chosen in replication.ALPHA.items():
+    rows = [row for row in read_data("cheaper_ways")["rows"] if row["part"] == "tuning"]
+    for method, chosen in cheaper_ways.ALPHA.items():
         mean = {
             alpha: np.mean([row["lpd"] for row in rows if row["method"] == method and row["level"] == str(alpha)])
-            for alpha in replication.ALPHAS
+            for alpha in cheaper_ways.ALPHAS
         }
         assert max(mean, key=mean.get) == chosen
     assert {row["data_seed"] for row in rows}.isdisjoint(replication.DATA_SEEDS)
 
 
+@pytest.mark.parametrize(("method", "members"), [("deep ensemble", 3), ("one-hot MLP", 1), ("one-hot ensemble", 3),
+                                                 ("learned angles", 3)])  # fmt: skip
+def test_a_peer_learns_clear_moons_and_answers_at_any_points(monkeypatch, method, members):
+    monkeypatch.setattr(_approximations, "N_MEMBERS", 3)
+    moons = data.rotated_moons(seed=7, n_groups=3, n_train=40, n_test=60, noise=0.05)
+    predict_at = cheaper_ways.PEERS[method](moons, 0.1, 1)
+    p = predict_at(moons.X_test)
+    assert p.shape == (1, members, 3, 60)
+    assert ((p.mean(axis=(0, 1)) > 0.5) == moons.y_test).mean(axis=1).min() > 0.9  # each group by its own answer
+    everywhere = predict_at(moons.X_test[1])
+    assert everywhere.shape == p.shape
+    np.testing.assert_allclose(everywhere[..., 1, :], p[..., 1, :], rtol=1e-9)
+
+
 def test_narrow_angles_turn_the_same_points():
-    wide, narrow = (replication.make_data(level, "angles", 301) for level in ("", "60 degrees"))
+    wide, narrow = (one_choice.make_data(*choice, 301) for choice in (("default", "default"), ("angles", "60 degrees")))
     assert np.ptp(narrow.angle) < 60 < np.ptp(wide.angle)
     np.testing.assert_allclose((narrow.X_train**2).sum(axis=-1), (wide.X_train**2).sum(axis=-1))
     back = data.rotate(narrow.X_train[3], float(wide.angle[3] - narrow.angle[3]))
@@ -105,7 +119,7 @@ def test_narrow_angles_turn_the_same_points():
 
 
 def test_unbalanced_categories_have_a_thousand_points_in_all():
-    moons = replication.make_data("5 to 200", "balance", 301)
+    moons = one_choice.make_data("balance", "5 to 200", 301)
     counts = [len(y) for y in moons.y_train]
     assert (min(counts), max(counts)) == (5, 200)
     assert len(counts) == 18

@@ -135,6 +135,16 @@ def test_a_check_refuses_typical_wrong_answers_in_words_that_help(chapter, n, im
         assert len(str(caught.value)) >= 20
 
 
+@pytest.mark.parametrize(("chapter", "n"), EXERCISES)
+def test_a_check_takes_right_answers_that_are_written_differently(chapter, n, imports):
+    source, _, check = find_stub(chapter, n)
+    space = imports(chapter)
+    exec(source, space)
+    answers = importlib.import_module(f"wrong_answers.{chapter}")
+    for make in getattr(answers, "ALSO_RIGHT", {}).get(check.name, []):
+        assert space[check.name](make()) == "right"
+
+
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_each_question_has_one_right_answer_and_feedback_on_each_wrong_one(chapter):
     questions = QUESTION.findall(read(chapter))

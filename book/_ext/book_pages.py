@@ -147,6 +147,7 @@ MADE_FROM = {
     "informed_priors": ("priors_checked",),
     "digits": ("digits_checked", "tempering"),
     "own_data": ("own_data_checked",),
+    "replication": ("cheaper_ways", "one_choice"),
 }  # a chapter of the first edition, and the pages that took its evidence and most of its claims
 
 

@@ -1,6 +1,7 @@
-"""Cheaper ways to the hierarchical network's posterior, and the two peers that have no posterior.
+"""Cheaper ways to the hierarchical network's posterior, and the peers that have no posterior.
 
-Each Bayesian way returns draws of the free variables, dict of name to (draw, …); each peer returns probabilities.
+Each Bayesian way returns draws of the free variables, dict of name to (draw, …); each peer a function of points,
+(group, obs, 2) or (obs, 2) for all groups, that returns its members' probabilities, (1, member, group, obs).
 """
 
 import numpy as np
@@ -14,7 +15,7 @@ N_DRAWS = 1000
 N_STEPS = 30_000  # mean-field ADVI
 N_STEPS_FULL = 10_000  # full rank, five units: 292,000 numbers to learn. Twelve units have 5.9 million, at 0.2 s a step
 N_PATHS, MAX_ITER = 4, 300  # Pathfinder
-N_MEMBERS = 5
+N_MEMBERS = 20  # of an ensemble: enough for an interval that holds nine tenths of them
 FLOOR = 1e-6  # of an eigenvalue of the negative Hessian
 
 
@@ -149,22 +150,95 @@ def _constrain(model, flat):
     return draws
 
 
-def predict_ensemble(moons, alpha, seed):
-    """Mean probability of five plain networks for each category: train and test, (group, obs) each."""
-    p_train, p_test = [], []
-    for g, (X, y) in enumerate(zip(moons.X_train, moons.y_train, strict=True)):
-        members = [_fit_mlp(X, y, alpha, seed=1000 * seed + N_MEMBERS * g + member) for member in range(N_MEMBERS)]
-        p_train.append(np.mean([m.predict_proba(X)[:, 1] for m in members], axis=0))
-        p_test.append(np.mean([m.predict_proba(moons.X_test[g])[:, 1] for m in members], axis=0))
-    return np.stack(p_train), np.stack(p_test)
+def fit_ensemble(moons, alpha, seed):
+    """An ensemble of plain networks for each category by itself.
+
+    Source: Lakshminarayanan, Pritzel and Blundell (2017), Simple and Scalable Predictive Uncertainty Estimation.
+    """
+    n_groups = len(moons.X_train)
+    seeds = 1000 * seed + np.arange(N_MEMBERS * n_groups).reshape(n_groups, N_MEMBERS)
+    groups = [
+        [_fit_mlp(X, y, alpha, seed=int(s)) for s in some]
+        for X, y, some in zip(moons.X_train, moons.y_train, seeds, strict=True)
+    ]
+
+    def predict_at(X):
+        each = _share(X, n_groups)
+        p = [[m.predict_proba(X)[:, 1] for m in members] for X, members in zip(each, groups, strict=True)]
+        return np.swapaxes(p, 0, 1)[None]
+
+    return predict_at
 
 
-def predict_one_hot(moons, alpha, seed):
-    """One plain network for all categories, which it sees as 0/1 columns: train and test, (group, obs) each."""
-    flat = moons.with_category()
-    network = _fit_mlp(flat.X_train, flat.y_train, alpha, seed=seed)
-    p = [network.predict_proba(X)[:, 1] for X in (flat.X_train, flat.X_test)]
-    return p[0].reshape(moons.y_train.shape), p[1].reshape(moons.y_test.shape)
+def fit_one_hot(moons, alpha, seed, n_members=1):
+    """Plain networks for all categories, which they see as 0/1 columns."""
+    flat, n_groups = moons.with_category(), len(moons.X_train)
+    members = [_fit_mlp(flat.X_train, flat.y_train, alpha, seed=1000 * seed + k) for k in range(n_members)]
+
+    def predict_at(X):
+        each = _share(X, n_groups)
+        columns = np.repeat(np.eye(n_groups), each.shape[1], axis=0)
+        rows = np.column_stack([each.reshape(-1, 2), columns])
+        return np.stack([m.predict_proba(rows)[:, 1].reshape(each.shape[:2]) for m in members])[None]
+
+    return predict_at
+
+
+def fit_one_hot_ensemble(moons, alpha, seed):
+    """An ensemble of `fit_one_hot`."""
+    return fit_one_hot(moons, alpha, seed, N_MEMBERS)
+
+
+def fit_angles(moons, alpha, seed):
+    """An ensemble of networks that all categories share, each category's points turned by an angle that is learned.
+
+    It is told what the moons are made of, as no other method here is. 2-12-12-1 with tanh and biases, `alpha` as
+    scikit-learn's weight decay; angles start where a line from one class's mean to the other's points.
+    """
+    X, y = data.check_data(moons.X_train, moons.y_train)
+    between = np.stack([points[labels == 1].mean(0) - points[labels == 0].mean(0)
+                        for points, labels in zip(X, y, strict=True)])  # fmt: skip
+    with pm.Model() as model:
+        angle, h = pm.Flat("angle", shape=len(X)), X
+        c, s = pm.math.cos(angle)[:, None], pm.math.sin(angle)[:, None]
+        h = pm.math.stack([c * X[..., 0] + s * X[..., 1], c * X[..., 1] - s * X[..., 0]], axis=-1)
+        for k, shape in enumerate(((2, 12), (12, 12), (12, 1)), 1):
+            w = pm.Normal(f"w{k}", 0, alpha**-0.5, shape=shape)  # the decay of the whole sum of losses, as scikit-learn
+            h = (h if k == 1 else pm.math.tanh(h)) @ w + pm.Flat(f"b{k}", shape=shape[1])
+        pm.Bernoulli("y", logit_p=h[..., 0], observed=y)
+    value_and_gradient, _ = _compile_gradient(model)
+    members = []
+    for k in range(N_MEMBERS):
+        rng = np.random.default_rng([seed, k])
+        start = {
+            name: np.arctan2(between[:, 1], between[:, 0]) if name == "angle"
+            else rng.normal(0, value.shape[0] ** -0.5, value.shape) if name[0] == "w" else np.zeros(value.shape)
+            for name, value in model.initial_point().items()
+        }  # fmt: skip
+        x = np.concatenate([np.ravel(start[v.name]) for v in model.value_vars])
+        found = optimize.minimize(
+            lambda x: tuple(-part for part in value_and_gradient(x)), x, jac=True, method="L-BFGS-B",
+            options={"maxiter": 2000},
+        )  # fmt: skip
+        members.append({name: values[0] for name, values in _constrain(model, found.x[None]).items()})
+
+    def predict_at(X):
+        each, p = _share(X, len(between)), []
+        for found in members:
+            c, s = np.cos(found["angle"])[:, None], np.sin(found["angle"])[:, None]
+            h = np.stack([c * each[..., 0] + s * each[..., 1], c * each[..., 1] - s * each[..., 0]], axis=-1)
+            for k in (1, 2, 3):
+                h = (h if k == 1 else np.tanh(h)) @ found[f"w{k}"] + found[f"b{k}"]
+            p.append(expit(h[..., 0]))
+        return np.stack(p)[None]
+
+    return predict_at
+
+
+def _share(X, n_groups):
+    """Points of each group, (group, obs, 2): given so, or the same for all."""
+    X = np.asarray(X)
+    return np.broadcast_to(X, (n_groups, *X.shape)) if X.ndim == 2 else X
 
 
 def _fit_mlp(X, y, alpha, seed):

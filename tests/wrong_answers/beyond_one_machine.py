@@ -31,6 +31,10 @@ WRONG = {
         lambda: {(0, 1): {0: A, 1: "c" * 64}, (1, 0): {0: "d" * 64, 1: "c" * 64}},
         # probabilities in place of the digest
         lambda: {(0, 1): {0: np.ones(3), 1: np.ones(3)}, (1, 0): {0: np.ones(3), 1: np.ones(3)}},
+        # the seed belongs to the category, and the keys are places in the order
+        lambda: {(0, 1): {0: A, 1: B}, (1, 0): {0: B, 1: A}},
+        # words in place of the digest
+        lambda: {(0, 1): {0: "x" * 64, 1: "y" * 64}, (1, 0): {0: "z" * 64, 1: "w" * 64}},
         # the same category twice
         lambda: {(0, 1): {0: A, 1: A}, (1, 0): {0: B, 1: B}},
     ],
@@ -57,6 +61,12 @@ WRONG = {
         lambda: {case: np.full(50, 1.02) for case in CASES},
         # divided by what the work takes on average, not by this job's own
         lambda: {case: 1 + 0.05 * rng.normal(size=50) for case in CASES},
+        # in percent
+        lambda: {case: 100 * ratios for case, ratios in job(2, 0.2, 23, 2).items()},
+        # twice as long
+        lambda: {case: 2 * ratios for case, ratios in job(2, 0.2, 23, 2).items()},
+        # the k-th fit to the k-th worker, whoever is free
+        lambda: job(12, 5, 47, 34),
         # workers exchanged
         lambda: job(23, 2, 2, 0.2),
         # shortest first

@@ -2,6 +2,7 @@
 
 import numpy as np
 import xarray as xr
+from bnn import report
 
 
 def make_tree(n_draws=400, seed=1):
@@ -16,6 +17,22 @@ def make_tree(n_draws=400, seed=1):
     return xr.DataTree.from_dict({"posterior": xr.Dataset(variables)})
 
 
+def repeat_draw(draws):
+    """Each chain's first draw in place of all its draws."""
+    return draws.isel(draw=np.zeros(draws.sizes["draw"], dtype=int)) if "draw" in draws.dims else draws
+
+
+def speed_up():
+    """The answer to the second exercise, from the same measurements."""
+    profile = max(report.read_data("bench")["profile"], key=lambda row: row["n_hidden"])["rows"]
+    pieces = {row["part"]: row["us"] for row in profile if row["form"] == "ours"}
+    before, fixed = sum(pieces.values()), pieces["priors and PyTensor's calls"]
+    return before / (fixed + (before - fixed) / 2)
+
+
+KNOWN, ERRORS = np.array([0.060, -0.041, 2.90]), np.array([0.0034, 0.0046, 0.182])
+SDS = np.array([0.118, 0.144, 4.79])
+
 WRONG = {
     "check_swapped": [
         lambda: None,
@@ -24,6 +41,7 @@ WRONG = {
         lambda: dict.fromkeys((2, 3, 4, 5)),
         lambda: dict.fromkeys((2, 3, 4, 5), make_tree()),  # what with_data returned was not used
         lambda: dict.fromkeys((2, 3, 4, 5), make_tree(n_draws=100)),
+        lambda: dict.fromkeys((2, 3, 4, 5), make_tree().map_over_datasets(repeat_draw)),
     ],
     "check_speed_up": [
         lambda: None,
@@ -34,13 +52,36 @@ WRONG = {
     ],
     "check_gaps": [
         lambda: None,
-        lambda: np.array([0.5, 0.3, 0.4]),  # divided by the sd of the draws
-        lambda: np.array([-17.8, 8.6, -17.1]),  # with their signs
-        lambda: np.array([9.0, 17.8, 15.9]),  # the questions in another order
-        lambda: np.array([35.6, 18.0, 31.8]),  # over the error of one engine, and half of it
-        lambda: np.full(3, 14.2),  # one for all
-        lambda: np.array([5400.0, 2700.0, 150.0]),  # the squared errors were not rooted
-        lambda: np.array([17.8]),
-        lambda: np.array([np.nan, 8.6, 17.1]),
+        lambda: np.array([17.8, 9.0, 15.9]),  # the gaps alone
+        lambda: (KNOWN, SDS),  # sds of the draws
+        lambda: (KNOWN[::-1], ERRORS[::-1]),  # the questions in another order
+        lambda: (KNOWN[[1, 0, 2]], ERRORS[[1, 0, 2]]),
+        lambda: (2 * KNOWN, ERRORS),
+        lambda: (KNOWN / 2, ERRORS),
+        lambda: (KNOWN, np.array([0.0026, 0.0030, 0.105])),  # one engine's error
+        lambda: (KNOWN, 1.41 * ERRORS),  # summed, not the root of summed squares
+        lambda: (KNOWN, ERRORS**2),
+        lambda: (ERRORS, KNOWN),
+        lambda: (KNOWN * [1, 1, -1], ERRORS),  # not all the same way round
+        lambda: (np.array([-0.0013, -0.0012, 0.0125]), ERRORS),  # prior_sd was not used
+        lambda: (np.array([-0.0593, 0.0223, -2.12]), ERRORS),  # a narrower prior
+        lambda: (KNOWN * np.nan, ERRORS),
+    ],
+}
+
+OTHER_SEEDS = (np.array([0.0514, -0.0256, 2.541]), np.array([0.0033, 0.0049, 0.183]))
+
+ALSO_RIGHT = {
+    "check_speed_up": [
+        lambda: np.float32(speed_up()),
+        lambda: np.float64(speed_up()),
+    ],
+    "check_gaps": [
+        lambda: (KNOWN, ERRORS),
+        lambda: [KNOWN.tolist(), ERRORS.tolist()],
+        lambda: np.array([KNOWN, ERRORS], dtype=np.float32),
+        lambda: (-KNOWN, ERRORS),  # nutpie's answers minus the others
+        lambda: (abs(KNOWN), ERRORS),
+        lambda: OTHER_SEEDS,  # the furthest of nine seeds of either network
     ],
 }

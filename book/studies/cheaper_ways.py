@@ -1,0 +1,108 @@
+"""Cheaper ways than NUTS to the hierarchical network, and peers that have no posterior, on twenty data sets.
+
+The data sets are those of study `replication`. Rows of part "tuning" are how the peers got their weight decay, on other
+data.
+"""
+
+import time
+
+import numpy as np
+from bnn import data, models, predict
+from bnn.fuse import fuse
+
+from studies import _approximations, _fits, _replicate, replication
+
+MEASURED = False
+TUNING_SEEDS = (101, 102, 103)
+ALPHAS = (0.01, 0.1, 0.3, 1, 3, 10)
+ALPHA = {  # the best mean lpd on the tuning data, rows of part "tuning"
+    "deep ensemble": 0.3, "one-hot MLP": 3, "one-hot ensemble": 3, "learned angles": 3,
+}  # fmt: skip
+
+APPROXIMATIONS = {
+    "mean-field ADVI": _approximations.fit_mean_field,
+    "full-rank ADVI, 5 units": _approximations.fit_full_rank,
+    "Pathfinder": _approximations.fit_pathfinder,
+    "Laplace": _approximations.fit_laplace,
+    "Laplace, linearised": _approximations.fit_laplace,
+}
+PEERS = {
+    "deep ensemble": _approximations.fit_ensemble,
+    "one-hot MLP": _approximations.fit_one_hot,
+    "one-hot ensemble": _approximations.fit_one_hot_ensemble,
+    "learned angles": _approximations.fit_angles,
+}
+
+
+def _list_cases():
+    def case(part, method, level, data_seed):
+        return {"part": part, "method": method, "level": level, "data_seed": data_seed, "seed": 1}
+
+    for method in PEERS:
+        for data_seed in TUNING_SEEDS:
+            yield from (case("tuning", method, str(alpha), data_seed) for alpha in ALPHAS)
+    for data_seed in replication.DATA_SEEDS:
+        yield from (case("data sets", method, "", data_seed) for method in (*APPROXIMATIONS, *PEERS))
+
+
+CASES = list(_list_cases())
+UNCOMPARED = ("cpu_seconds",)
+
+
+def block(case):
+    """What one task computes: one row, or a peer's tuning on one data set."""
+    return case["part"], case["method"], case["data_seed"]
+
+
+def estimate(case):
+    """CPU-seconds that a row takes on the machine of the tables, roughly: for the progress bar and the tests."""
+    seconds = {"deep ensemble": 8, "one-hot MLP": 1, "one-hot ensemble": 12, "learned angles": 20}
+    seconds |= {"mean-field ADVI": 12, "full-rank ADVI, 5 units": 35, "Pathfinder": 30}
+    return seconds.get(case["method"], 15)
+
+
+EMPTY = replication.EMPTY | dict.fromkeys(["loss", "khat", "flat_directions"])
+
+
+def compute(part, method, level, data_seed, seed):
+    """Scores with their errors, calibration, coverage, group sds and CPU-seconds of one fit, as in `replication`.
+
+    `level` is the weight decay that a peer of part "tuning" tries. A network that has one probability and no interval
+    has no coverage.
+    """
+    moons = data.rotated_moons(seed=data_seed)
+    start = time.process_time()
+    try:
+        if method in PEERS:
+            predict_at = PEERS[method](moons, float(level) if part == "tuning" else ALPHA[method], seed)
+            p_train, p_test = (predict_at(X).mean(axis=(0, 1)) for X in (moons.X_train, moons.X_test))
+            found = {}
+        else:
+            p_train, p_test, found, predict_at = _approximate(method, moons, seed)
+    except FloatingPointError as error:
+        seconds = round(time.process_time() - start, 1)
+        return EMPTY | {"failed": True, "reason": str(error)[:200], "cpu_seconds": seconds}
+    row = EMPTY | {"failed": False, "cpu_seconds": round(time.process_time() - start, 1)} | found
+    if part != "tuning" and method != "one-hot MLP":
+        row |= _fits.measure_coverage(predict_at, moons)
+    return row | _replicate.score_fit(p_train, p_test, moons)
+
+
+def _approximate(method, moons, seed):
+    """Train probabilities, draws of test probabilities, what a row says of the fit, and a function that predicts."""
+    n_hidden = (5, 5) if "5 units" in method else _fits.N_HIDDEN
+    model = fuse(models.hierarchical_bnn(moons.X_train, moons.y_train, n_hidden=n_hidden))
+    draws, found = APPROXIMATIONS[method](model, seed)
+    linear = {name: found.pop(name) for name in ("mode", "shifts") if name in found}
+    if not all(np.isfinite(values).all() for values in draws.values()):
+        raise FloatingPointError("draws are not finite")
+    found |= _replicate.describe_sds([draws[f"sd{k}"] for k in (1, 2, 3)])
+    posterior = {name: values[None] for name, values in draws.items()}
+
+    def predict_at(X):
+        if method.endswith("linearised"):
+            return _approximations.predict_linearised(model, X=X, **linear)[None]
+        return predict.predict_groups(posterior, X)
+
+    p = [predict_at(X)[0] for X in (moons.X_train, moons.X_test)]
+    return p[0].mean(axis=0), p[1], found, predict_at
