@@ -155,9 +155,9 @@ def answer_27():
 
 
 def answer_28():
-    error = 1.1 / sqrt(20)
-    new = norm.cdf(2.95 / sqrt(1.1**2 + error**2))
-    lucky = norm.cdf(0.5 / 1.1)
+    error = 0.9 / sqrt(20)
+    new = norm.cdf(3.0 / sqrt(0.9**2 + error**2))
+    lucky = norm.cdf(0.5 / 0.9)
     return f"{error:.2f}", f"{100 * new:.1f}", f"{100 * lucky:.0f}", f"{0.9 / 0.4:.2f}"
 
 
