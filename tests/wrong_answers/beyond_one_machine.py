@@ -1,5 +1,7 @@
 """Typical wrong answers to the exercises of chapter beyond_one_machine: each must be refused by its check."""
 
+import heapq
+
 import numpy as np
 from bnn import report
 
@@ -69,7 +71,36 @@ WRONG = {
         lambda: job(12, 5, 47, 34),
         # workers exchanged
         lambda: job(23, 2, 2, 0.2),
+        # longest first in both orders, and in none
+        lambda: job(0.2, 0.2, 2, 2),
+        lambda: job(2, 2, 23, 23),
+        # the jobs summed up
+        lambda: {case: np.cumsum(ratios) for case, ratios in job(2, 0.2, 23, 2).items()},
         # shortest first
         lambda: job(2, 6, 23, 30),
+    ],
+}
+
+
+def simulate(draw):
+    """Ratios of twenty jobs for each case, the seconds of their fits by another distribution."""
+    found = {case: [] for case in CASES}
+    for _ in range(20):
+        seconds = draw(size=1000)
+        for (workers, order), ratios in found.items():
+            free = [0.0] * workers
+            for s in sorted(seconds, reverse=True) if order == "longest first" else seconds:
+                heapq.heappush(free, heapq.heappop(free) + s)
+            ratios.append(max(free) * workers / sum(seconds))
+    return found
+
+
+ALSO_RIGHT = {
+    "check_job": [
+        lambda: simulate(rng.exponential),
+        lambda: simulate(lambda size: rng.gamma(3, size=size)),
+        lambda: simulate(lambda size: rng.lognormal(sigma=1, size=size)),
+        lambda: simulate(lambda size: rng.lognormal(sigma=0.25, size=size)),
+        lambda: simulate(lambda size: rng.uniform(1, 4, size=size)),
     ],
 }

@@ -4,14 +4,14 @@ import numpy as np
 
 rng = np.random.default_rng(1)
 MU = 0.074 + 0.003 * rng.normal(size=(4, 50))
-TAU = 0.005 * np.abs(rng.normal(size=(4, 50)))
+TAU = 0.0068 * np.abs(rng.normal(size=(4, 50)))
 
 
 def vary(**changed):
     """An answer to the third exercise that would do, but for what is changed in one of its variants."""
-    names = ("priors ten times as wide", "each its own error", "where both fits pass")
+    names = ("priors ten times as wide", "each its own error", "the first ten alone")
     good = {name: {"mu": MU + 1e-4 * i, "tau": TAU, "converged": True} for i, name in enumerate(names, 1)}
-    good["where both fits pass"] |= changed
+    good["the first ten alone"] |= changed
     return {"as above": {"mu": MU, "tau": TAU, "converged": True}} | good
 
 
@@ -60,6 +60,11 @@ WRONG = {
         lambda: vary(mu=0.0738, tau=0.0057),
         # no verdict
         lambda: vary(converged=None),
+        # one chain four times, and its mean for all draws
+        lambda: vary(mu=np.repeat(MU[:1], len(MU), axis=0)),
+        lambda: vary(tau=np.full(TAU.shape, TAU.mean())),
+        # twice the spread between data sets
+        lambda: vary() | {"as above": {"mu": MU, "tau": 2 * TAU, "converged": True}},
         # the logarithm of tau
         lambda: vary(tau=np.log(TAU)),
         # separate minus hierarchical
@@ -76,3 +81,5 @@ WRONG = {
         lambda: vary(mu=np.full_like(MU, 0.0738)),
     ],
 }
+
+ALSO_RIGHT = {"check_variants": [vary, lambda: vary(mu=list(MU + 2e-4), tau=1.5 * TAU)]}
