@@ -135,13 +135,21 @@ def test_a_check_refuses_typical_wrong_answers_in_words_that_help(chapter, n, im
         assert len(str(caught.value)) >= 20
 
 
-@pytest.mark.parametrize(("chapter", "n"), EXERCISES)
+ALSO_RIGHT = {chapter: getattr(importlib.import_module(f"wrong_answers.{chapter}"), "ALSO_RIGHT", {})
+              for chapter, _ in EXERCISES}  # fmt: skip
+
+
+def test_right_answers_belong_to_a_check_of_their_chapter():
+    names = {(chapter, find_stub(chapter, n)[2].name) for chapter, n in EXERCISES}
+    assert {(chapter, name) for chapter, answers in ALSO_RIGHT.items() for name in answers} <= names
+
+
+@pytest.mark.parametrize(("chapter", "n"), [(c, n) for c, n in EXERCISES if find_stub(c, n)[2].name in ALSO_RIGHT[c]])
 def test_a_check_takes_right_answers_that_are_written_differently(chapter, n, imports):
     source, _, check = find_stub(chapter, n)
     space = imports(chapter)
     exec(source, space)
-    answers = importlib.import_module(f"wrong_answers.{chapter}")
-    for make in getattr(answers, "ALSO_RIGHT", {}).get(check.name, []):
+    for make in ALSO_RIGHT[chapter][check.name]:
         assert space[check.name](make()) == "right"
 
 

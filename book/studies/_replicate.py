@@ -1,4 +1,4 @@
-"""What the studies `replication` and `one_choice` share: fits of many categories by NUTS, and what a row says of them.
+"""What `replication`, `one_choice` and `cheaper_ways` share: fits of many categories by NUTS, what a row says of a fit.
 
 Columns of a row: `accuracy` is in %, `lpd` in nats per point, `_se` is the standard error over categories, `_mcse` the
 Monte Carlo error. `ece` is the expected calibration error in points, and `bins` has for each tenth of probability the
