@@ -1,0 +1,239 @@
+"""The challenge: gradients are counted, a prefix is what its budget paid, and wrong or short runs are called so."""
+
+import ctypes
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pymc as pm
+import pytest
+from bnn import reference
+from bnn.posteriors import CURVES, FLAT
+from jax.flatten_util import ravel_pytree
+from studies import _entrants, challenge, reference_scores
+from studies._entrants import BLOCK, Budget, Chain
+
+SIZE, CALLS = 7, [0]
+
+
+def note(_):
+    CALLS[0] += 1
+
+
+def count_calls(function, *arguments):
+    """What a function returns, and how many gradients of the Gaussian it took."""
+    jax.effects_barrier()
+    CALLS[0] = 0
+    found = jax.block_until_ready(jax.jit(function)(*arguments))
+    jax.effects_barrier()
+    return found, CALLS[0]
+
+
+@pytest.fixture
+def gaussian(monkeypatch):
+    """A Gaussian in place of every posterior, which counts how often its slope is computed."""
+    jax.config.update("jax_enable_x64", True)
+
+    @jax.custom_vjp
+    def logp(x):
+        return -(x**2).sum() / 2
+
+    def forward(x):
+        jax.debug.callback(note, x[0])
+        return logp(x), x
+
+    logp.defvjp(forward, lambda x, g: (-g * x,))
+    monkeypatch.setattr(_entrants, "make_flat", lambda posterior: (logp, SIZE))
+    monkeypatch.setattr(_entrants, "list_positions", lambda posterior: {"a": (SIZE - 1,), "log_b": ()})
+
+
+# --- gradients
+
+
+@pytest.mark.parametrize(
+    ("make", "n_chains"),
+    [("make_nuts", 1), ("make_numpyro", 1), ("make_mclmc", 1), ("make_mams", 1), ("make_meads", 64)],
+)
+def test_every_gradient_of_a_walk_is_counted_and_no_other(gaussian, make, n_chains):
+    options = {} if make in ("make_mclmc", "make_mams") else {"tune": 60}
+    prepare, warm, walk = getattr(_entrants, make)(FLAT, Budget(10_000, 1, 1), **options)
+    key = jax.random.key(1)
+    prepared = prepare(key)
+    (carry, warmup), calls = count_calls(warm, key, prepared)
+    assert warmup <= calls <= warmup + max(100, 3 * n_chains)  # and some, for the start and its first step size
+    (_, (positions, counts)), calls = count_calls(walk, carry, key)
+    assert counts.sum() == calls
+    assert positions.shape == ((BLOCK, SIZE) if n_chains == 1 else (BLOCK, n_chains, SIZE))
+
+
+def test_pymc_takes_a_gradient_for_each_leaf_and_one_to_start_with(monkeypatch):
+    with pm.Model() as model:
+        pm.Normal("a", shape=SIZE)
+    counted = []
+
+    def count(posterior):
+        return model
+
+    from pymc.step_methods.hmc.integration import CpuLeapfrogIntegrator as Integrator
+
+    compute, step = Integrator.compute_state, Integrator.step
+    monkeypatch.setattr(Integrator, "compute_state", lambda self, *a: counted.append(1) or compute(self, *a))
+    monkeypatch.setattr(Integrator, "step", lambda self, *a, **b: counted.append(1) or step(self, *a, **b))
+    monkeypatch.setattr(_entrants, "build", count)
+    monkeypatch.setattr(_entrants, "ask", lambda posterior, found: found["a"])
+    compiling = []
+    init = pm.sampling.mcmc.init_nuts
+
+    def init_and_forget(**options):
+        points, made = init(**options)
+        made.step(points[0])
+        compiling.append(len(counted))
+        made.reset()
+        return points, made
+
+    monkeypatch.setattr(pm.sampling.mcmc, "init_nuts", init_and_forget)
+    chains = _entrants.sample_pymc(FLAT, 1, Budget(4000, 1e-9, 10), tune=50)
+    spent = sum(chain.gradients[-1] for chain in chains)
+    assert len(chains) == 4
+    assert all(chain.gradients[-1] >= 1000 * _entrants.MARGIN for chain in chains)
+    assert spent < len(counted) < spent + 4 * 2100  # and what compiles: two trees before each chain
+    assert all(chain.values.std() == pytest.approx(1, abs=0.25) for chain in chains)
+
+
+def test_nutpies_density_counts_its_calls_and_is_that_of_jax_up_to_a_constant():
+    compiled = _entrants.compile_model(CURVES)
+    counted = _entrants._count_calls(compiled.compiled_logp_func.address, compiled.user_data.ctypes.data)
+    call = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_size_t, *[ctypes.c_void_p] * 4)(counted.address)
+    logp, size = _entrants.make_flat(CURVES)
+    calls, value, slopes = np.zeros(1, np.int64), np.zeros(1), np.zeros(size)
+    gaps = []
+    for x in 0.3 * np.random.default_rng(1).normal(size=(3, size)):
+        assert call(size, x.ctypes.data, slopes.ctypes.data, value.ctypes.data, calls.ctypes.data) == 0
+        unknowns = {name: part[0] for name, part in _entrants.read_model(CURVES, x[None]).items()}
+        there = ravel_pytree(unknowns)[0]
+        gaps.append(value[0] - float(logp(there)))
+        found = _entrants.read_flat(CURVES, np.asarray(there)[None])
+        assert {name: part[0].tolist() for name, part in found.items()} == {k: v.tolist() for k, v in unknowns.items()}
+    assert calls[0] == 3
+    np.testing.assert_allclose(gaps, gaps[0], atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("spent", "is_over"),
+    [((1149, 2.1), False), ((1151, 2.1), True), ((1151, 1.9), False), ((1, 6.1), True), ((1149, 5.9), False)],
+)
+def test_a_run_goes_on_until_both_budgets_are_spent_or_the_cap_is(spent, is_over):
+    assert Budget(1000, 2, 6).is_spent(*spent) is is_over
+    assert Budget(4000, 8, 24).share(4).is_spent(*spent) is is_over
+
+
+# --- prefixes
+
+
+def make_chain(n, warmup, each, seconds, value=0.0):
+    gradients = warmup + each * np.arange(1, n + 1.0)
+    return Chain(np.full((n, 2), value), gradients, seconds * gradients, warmup)
+
+
+def test_chains_are_cut_to_the_shortest_and_their_costs_added():
+    run = challenge.join([make_chain(10, 100, 5, 0.1, 1.0), make_chain(7, 40, 11, 0.2, 2.0)])
+    assert run.values.shape == (2, 7, 2)
+    assert run.values[:, -1, 0].tolist() == [1.0, 2.0]
+    np.testing.assert_allclose(run.gradients, 140 + 16 * np.arange(1, 8))
+    np.testing.assert_allclose(run.seconds, 10 + 8 + (0.5 + 2.2) * np.arange(1, 8))
+
+
+@pytest.mark.parametrize(("budget", "n"), [(139, 0), (155, 0), (156, 1), (203.9, 3), (204, 4), (1e9, 7)])
+def test_a_prefix_is_as_many_draws_as_its_budget_pays_warm_up_included(budget, n):
+    run = challenge.join([make_chain(10, 100, 5, 0.1), make_chain(7, 40, 11, 0.2)])
+    assert run.cut("gradients", budget) == n
+
+
+def test_a_prefix_of_seconds_is_read_from_their_clock():
+    run = challenge.join([make_chain(10, 100, 5, 0.1), make_chain(7, 40, 11, 0.2)])
+    assert [run.cut("seconds", s) for s in (20.6, 20.8, 1000)] == [0, 1, 7]
+
+
+def test_a_run_that_stopped_short_of_its_gradients_is_capped():
+    run = challenge.join([make_chain(10, 100, 5, 0.1)])
+    assert [challenge.is_capped(run, Budget(n, 1, 3)) for n in (150, 157, 159)] == [False, False, True]
+    assert challenge.is_capped(challenge.join([make_chain(0, 100, 5, 0.1)]), Budget(10, 1, 3)) is True
+
+
+# --- verdicts
+
+
+def make_run(draws):
+    n = draws.shape[1]
+    return challenge.Run(draws, 100.0 * np.arange(1, n + 1), 0.1 * np.arange(1, n + 1))
+
+
+@pytest.fixture
+def draws():
+    rows = reference_scores.load_rows(FLAT)
+    return rows[np.random.default_rng(3).integers(len(rows), size=(4, 800))]
+
+
+def test_right_draws_are_right_and_few_of_them_too_few(draws):
+    truth, run = reference.load_reference(FLAT), make_run(draws)
+    assert challenge.judge(run, 800, truth)["verdict"] == reference.RIGHT
+    few = challenge.judge(run, 60, truth)
+    assert (few["verdict"], few["draws"], few["spent"]) == (reference.FEW, 60, 6000.0)
+    assert few["ess"] < 400
+    assert challenge.judge(run, 3, truth)["verdict"] == challenge.STILL
+
+
+def test_a_bias_of_half_a_posterior_sd_is_wrong_and_reported_as_it_is(draws):
+    truth = reference.load_reference(FLAT)
+    k = truth.names.index("log_lik")
+    draws[..., k] -= 0.5 * truth.draws[:, k].std()
+    found = challenge.judge(make_run(draws), 800, truth)
+    assert (found["verdict"], found["at"]) == (reference.WRONG, "log_lik")
+    assert found["bias"] == pytest.approx(0.5, abs=0.06)
+    assert found["log_lik_bias"] == pytest.approx(-0.5, abs=0.06)
+    assert found["far"] >= 1
+
+
+def test_a_bias_behind_the_prefix_is_not_seen(draws):
+    draws[:, 500:] = draws[:, 500:] + 5
+    assert challenge.judge(make_run(draws), 500, reference.load_reference(FLAT))["verdict"] == reference.RIGHT
+
+
+def test_what_is_not_finite_is_called_so(draws):
+    draws[2, 100] = np.nan
+    truth = reference.load_reference(FLAT)
+    assert challenge.judge(make_run(draws), 800, truth)["verdict"] == challenge.BROKEN
+    assert challenge.judge(make_run(draws), 99, truth)["verdict"] == reference.FEW
+
+
+# --- a row
+
+
+def test_a_row_scores_each_budget_by_its_own_clock(monkeypatch, draws):
+    gradients, cpu = challenge.NEED[FLAT]
+    n = 800
+    share = np.arange(1, n + 1) / n
+
+    def sample(posterior, seed, budget):
+        assert budget == Budget(2 * gradients, 3 * cpu, 6 * cpu)
+        return [Chain(draws[k], share * gradients / 2, share * 1.5 * cpu, 7.0) for k in range(4)]
+
+    monkeypatch.setitem(_entrants.SAMPLE, "nutpie", sample)
+    row = challenge.compute(FLAT, "nutpie", 1)
+    assert row["draws"] == [200, 400, 800]  # half, once and twice the gradients of a need
+    assert row["cpu_draws"] == [133, 266, 400]  # once, twice and three times its seconds
+    assert row["warmup"] == 28
+    assert row["capped"] is False
+    assert row["verdict"][-1] == reference.RIGHT
+
+
+def test_walnuts_says_how_it_is_installed(monkeypatch):
+    monkeypatch.setattr(_entrants.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ModuleNotFoundError, match="wanted: pip install --no-deps --target DIR walnutpie=="):
+        challenge.compute(FLAT, "WALNUTS", 1)
+
+
+def test_a_start_has_scales_of_one(gaussian):
+    start = _entrants.read_flat(FLAT, np.asarray(_entrants.draw_start(FLAT, jax.random.key(1)))[None])
+    assert start["log_b"].tolist() == [0.0]
+    assert jnp.std(start["a"]) > 0.3
