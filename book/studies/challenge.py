@@ -9,12 +9,16 @@ samplers have, and whose they are, stands in `_entrants`.
 `diagnose.limit_rhat`) in the slowest of three runs with seeds 11, 12 and 13, asked after every hundredth draw. A run
 that has cost six times those CPU-seconds is capped.
 
+There are five runs of each sampler on the flat network and on the curves, and three on the hierarchical network, which
+costs most. Five were planned there, too; they were made three before any was run.
+
 **Criteria, set before the study was run.** A run *passes* when `bnn.reference` calls it right.
-1. nutpie's defaults pass at the full budget of gradients in at least 4 of 5 runs on each posterior.
-2. Of the 120 runs with an accept step (NUTS of all four, low rank, MAMS, MEADS, WALNUTS), at most four are called wrong
-   at the full budget of gradients: 1 % are false alarms, and more than four would come by chance once in a hundred.
-3. Each sampler without one (MCLMC of both, MILE) fails on some posterior: at most 2 of 5 runs pass at the full budget.
-4. With once nutpie's gradients no entrant passes more of its 15 runs than nutpie's defaults.
+1. nutpie's defaults pass at the full budget of gradients in at least 4 of 5 runs, and in at least 2 of 3.
+2. Of the 104 runs with an accept step (NUTS of all four, low rank, MAMS, MEADS, WALNUTS), at most four are called wrong
+   at the full budget of gradients: 1 % are false alarms, and more than four would come by chance once in 200 studies.
+3. Each sampler without one (MCLMC of both, MILE) fails on some posterior: at the full budget of gradients at most 2 of
+   its 5 runs pass there, or at most 1 of 3.
+4. With once nutpie's gradients no entrant passes more of its 13 runs than nutpie's defaults.
 5. On the flat network, with three times nutpie's CPU-seconds, the entrant whose median least ESS is largest is called
    wrong in most of its runs: whoever is judged by effective draws for each second would choose it.
 
@@ -35,11 +39,11 @@ from studies._entrants import SAMPLE, Budget
 MEASURED = False
 NEED = {FLAT: (720_000, 5.2), CURVES: (360_000, 5.6), HIERARCHICAL: (500_000, 27.0)}  # gradients, CPU-seconds
 GRADIENTS, SECONDS, CAP = (0.5, 1, 2), (1, 2, 3), 6  # times what nutpie needs
-SEEDS = (1, 2, 3, 4, 5)
+SEEDS = {FLAT: (1, 2, 3, 4, 5), CURVES: (1, 2, 3, 4, 5), HIERARCHICAL: (1, 2, 3)}
 UNADJUSTED = ("nutpie, MCLMC", "BlackJAX, MCLMC", "MILE")
 CASES = [
     {"posterior": posterior, "entrant": entrant, "seed": seed}
-    for posterior in NEED for entrant in SAMPLE for seed in SEEDS
+    for posterior in NEED for entrant in SAMPLE for seed in SEEDS[posterior]
 ]  # fmt: skip
 # of these the gradients run out before the seconds do, so what is scored is the same on a slower machine; WALNUTS, one
 # of the others, needs a package that is not in the lock
