@@ -215,7 +215,7 @@ def test_a_row_scores_each_budget_by_its_own_clock(monkeypatch, draws):
     share = np.arange(1, n + 1) / n
 
     def sample(posterior, seed, budget):
-        assert budget == Budget(2 * gradients, 3 * cpu, 6 * cpu)
+        assert budget == Budget(2 * gradients, 3 * cpu, 10 * cpu)
         return [Chain(draws[k], share * gradients / 2, share * 1.5 * cpu, 7.0) for k in range(4)]
 
     monkeypatch.setitem(_entrants.SAMPLE, "nutpie", sample)
