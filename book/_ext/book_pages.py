@@ -218,6 +218,55 @@ def ship_filter(app, pagename, templatename, context, doctree):
         app.add_js_file("register.js", loading_method="defer")
 
 
+def read_tables():
+    """The tables in ``book/data`` that have rows, to be looked into: dict of name to columns and rows of plain cells.
+
+    A list of up to four values is written out, a longer one only counted, as is a dict.
+    """
+    tables = {}
+    for path in sorted((BOOK / "data").glob("*.json")):
+        rows = json.loads(path.read_text(encoding="utf8")).get("rows")
+        if rows:
+            columns = list(dict.fromkeys(name for row in rows for name in row))
+            cells = [[write_cell(row.get(name)) for name in columns] for row in rows]
+            tables[path.stem] = {"n": len(rows), "columns": columns, "rows": cells}
+    return tables
+
+
+def write_cell(value):
+    """A value of a row as text, number, bool or None."""
+    if isinstance(value, list) and len(value) <= 4 and not any(isinstance(each, list | dict) for each in value):
+        texts = (f"{each:.5g}" if isinstance(each, float) else str(each) for each in value)
+        return ", ".join("–" if text == "None" else text for text in texts)
+    return f"{len(value)} values" if isinstance(value, list | dict) else value
+
+
+def ship_tables(app, pagename, templatename, context, doctree):
+    """Give the list of tables the script that looks into them, and each of them as a script that it can load."""
+    if pagename != "book/cite":
+        return
+    folder, tables = Path(app.outdir, "_static", "tables"), read_tables()
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, table in tables.items():
+        text = json.dumps(table, ensure_ascii=False, separators=(",", ":"))
+        (folder / f"{name}.js").write_text(f'window.bookTables["{name}"] = {text};\n', encoding="utf8")
+    counts = {name: {"n": table["n"]} for name, table in tables.items()}
+    (folder / "list.js").write_text(f"window.bookTables = {json.dumps(counts)};\n", encoding="utf8")
+    app.add_js_file("tables/list.js")
+    app.add_js_file("tables.js", loading_method="defer")
+
+
+def link_rows(name, rawtext, text, lineno, inliner, options=None, content=None):
+    """Role {rows}: ``text <table?column=value>`` as a link to where that table of ``book/data`` is looked into."""
+    words, _, query = text.partition("<")
+    table, _, choice = query.rstrip(">").strip().partition("?")
+    if not (BOOK / "data" / f"{table}.json").is_file():
+        return [], [inliner.reporter.error(f"no table {table!r} in book/data", line=lineno)]
+    up = "../" * inliner.document.settings.env.docname.count("/")
+    address = f"{up}book/cite.html?table={table}{f'&{choice}' if choice else ''}#the-tables"
+    return [nodes.reference(rawtext, words.strip(), refuri=address)], []
+
+
 class Frames(SphinxDirective):
     """A picture that a slider changes, from ``_static/frames/<name>.json``; without JavaScript one picture stands."""
 
@@ -405,6 +454,7 @@ def setup(app):
     app.add_role("site", link_out)
     app.add_role("repository", link_out)
     app.add_role("slides", link_out)
+    app.add_role("rows", link_rows)
     app.add_directive("claims-register", ClaimsRegister)
     app.add_directive("frames", Frames)
     app.add_directive("colophon", Colophon)
@@ -413,4 +463,5 @@ def setup(app):
     app.connect("html-page-context", mark_claims)
     app.connect("html-page-context", ship_moved)
     app.connect("html-page-context", ship_filter)
+    app.connect("html-page-context", ship_tables)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
