@@ -13,7 +13,7 @@ import nbformat
 from bnn import report
 from digests import find_head
 
-SECONDS = 120  # CPU-seconds for chapters drawn by lot, as `make studies STUDY=run_cost` measured them
+SECONDS = 60  # CPU-seconds for chapters drawn by lot, as `make studies STUDY=run_cost` measured them
 
 
 def pytest_addoption(parser):

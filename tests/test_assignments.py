@@ -78,7 +78,7 @@ def few_draws(tmp_path_factory):
         yield
 
 
-@pytest.fixture(scope="module", params=lots.draw(NAMES, 2))
+@pytest.fixture(scope="module", params=lots.draw(NAMES, 1))
 def course(request, few_draws, tmp_path_factory):
     return Course(request.param, tmp_path_factory.mktemp(request.param) / "course")
 
@@ -243,7 +243,7 @@ def test_what_is_no_answer_at_all_is_told_so_in_a_sentence(case, odd):
         assert (kind, len(message) >= 20) == ("AssertionError", True) or "does_not_exist" in message, (kind, message)
 
 
-@pytest.mark.parametrize("name", lots.draw(NAMES, 2))
+@pytest.mark.parametrize("name", lots.draw(NAMES, 1))
 def test_a_mistake_in_one_part_costs_nothing_in_the_others(name):
     source = assignments.read_source(name)
     full, stubs = list_points(source, "code"), list_solutions(read_release(name))
