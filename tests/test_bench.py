@@ -157,6 +157,7 @@ def test_chains_differ(name, runs):
     assert not np.isin(first, second).any()
 
 
+@lots.seldom("book/bench", "tests/test_bench.py")
 def test_one_seed_gives_the_same_bits_twice_and_another_gives_others():
     small = RUN | {"chains": 1, "draws": 5, "tune": 5}
     first, again, other = (SAMPLERS["pymc"](**small | {"seed": seed})["posterior"]["mu1"] for seed in (1, 1, 2))
@@ -298,6 +299,7 @@ def test_pymc_s_steps_in_one_loop_are_those_of_pm_fit():
             np.testing.assert_allclose(by_scan[part][name], by_python[part][name], rtol=1e-9)
 
 
+@lots.seldom("book/bench", "tests/test_bench.py")
 @pytest.mark.parametrize(
     "fit", [advi.advi_scan, advi.advi_pymc_scan, lambda *a, **k: advi.advi_pymc(*a, backend="c", **k)]
 )
@@ -455,6 +457,7 @@ def test_stock_pymc_as_a_user_has_it_runs_without_the_book_s_settings(tmp_path, 
     assert list(tmp_path.iterdir())  # compiled apart
 
 
+@lots.seldom("book/bench", "tests/test_bench.py")
 @pytest.mark.parametrize("form", ["fused", "by hand"])
 def test_the_forms_of_the_headline_are_one_density(form):
     call, _ = cases.make_gradient(form, X, Y, N_HIDDEN)

@@ -258,7 +258,7 @@ def evaluate(model, point):
 
 
 @pytest.mark.parametrize(
-    "name", lots.draw(FUSES, 12, always=["@", "two biases", "group biases", "rows, @", "padded, logit[mask]"])
+    "name", lots.draw(FUSES, 6, always=["@", "two biases", "group biases", "rows, @", "padded, logit[mask]"])
 )
 def test_a_network_is_recognised_however_it_is_typed(name):
     model = make(FUSES[name])
@@ -434,6 +434,7 @@ def test_an_output_that_differs_is_an_error_with_its_difference(monkeypatch):
         fuse(make(OUTCOMES["normal"][0]))
 
 
+@lots.seldom("book/bnn/fuse.py", "tests/test_fuse.py")
 def test_likelihood_and_predictions_of_another_outcome_need_no_other_model():
     model = make(OUTCOMES["normal, rows"][0])
     fast = fuse(model, check=False)
@@ -764,6 +765,7 @@ def test_an_unknown_type_of_numbers_is_named():
         fuse(make_rows(), dtype="float16")
 
 
+@lots.seldom("book/bnn/fuse.py", "tests/test_fuse.py")
 def test_a_fused_model_can_be_sampled():
     model = make_rows()
     with fuse(model, check=False):
@@ -784,6 +786,7 @@ def test_a_fused_model_can_be_sampled():
     assert np.isfinite(fit.hist).all()
 
 
+@lots.seldom("book/bnn/fuse.py", "tests/test_fuse.py")
 def test_nutpie_compiles_it_and_exchanges_data():
     nutpie = pytest.importorskip("nutpie")
     compiled = nutpie.compile_pymc_model(fuse(make_rows(), check=False))

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 
+import lots
 import numpy as np
 import pandas as pd
 import pytest
@@ -690,6 +691,7 @@ def test_a_fit_can_be_made_again_and_learns_from_the_rows_that_it_was_given(netw
     assert isinstance(a.verdict, diagnose.Verdict)
 
 
+@lots.seldom("book/bnn/grouped.py", "tests/test_grouped.py")
 def test_a_few_rows_of_its_own_say_nearly_what_a_fit_with_them_says(network):
     """Weights against a direct fit: four rows of a group, added afterwards or from the start."""
     rows = read_known("shared", 0)

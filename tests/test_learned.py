@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import jupytext
+import lots
 import numpy as np
 import pytest
 from bnn import inference, learned
@@ -176,6 +177,7 @@ def test_a_seed_makes_one_class_and_another_seed_another(tmp_path):
     assert (tmp_path / "a").read_text() == (tmp_path / "b").read_text()
 
 
+@lots.seldom("book/bnn/learned.py", "tests/test_learned.py")
 def test_draws_come_again_with_their_seed():
     answers, _ = learned.simulate(10, seed=4)
     draws = [learned.sample(answers, seed=seed, draws=20, tune=20)["posterior"]["aim"].values for seed in (1, 1, 2)]
@@ -241,6 +243,7 @@ def test_the_model_that_the_page_types_is_that_of_the_module(monkeypatch):
     assert float(densities[0](point)) == pytest.approx(float(densities[1](point)), rel=1e-12)
 
 
+@lots.seldom("book/bnn/learned.py", "tests/test_learned.py")
 def test_the_script_says_the_gains_and_a_fault_in_a_sentence(write, capsys):
     invented, _ = learned.simulate(12, seed=8)
     path = write()

@@ -2,6 +2,7 @@
 
 import json
 
+import lots
 import numpy as np
 import pytest
 from bnn.report import DATA
@@ -31,6 +32,7 @@ def test_ranks_of_the_truth_are_uniform(monkeypatch):
     assert find_p_value(simulate(monkeypatch)) > 0.01
 
 
+@lots.seldom("book/studies/live_calibration.py", "book/_static/live")
 def test_a_wrong_prior_shows(monkeypatch):
     assert find_p_value(simulate(monkeypatch, sd=3)) < 0.01
 

@@ -11,6 +11,7 @@ from functools import partial
 from types import SimpleNamespace
 
 import check_live
+import lots
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
@@ -307,6 +308,7 @@ def summarise(draws):
     return np.stack([draws.mean((0, 1)), draws.std((0, 1), ddof=1)]), np.array(errors)
 
 
+@lots.seldom("book/_static/live", "tests/test_live_engine.py")
 @pytest.mark.parametrize("name", RUNS)
 def test_draws_are_nutpies(name):
     """Ten seeds, means and sds of 100 probabilities, in units of their Monte Carlo errors.

@@ -1,5 +1,6 @@
 """The book's samplers, scored by the references: right ones pass, a wrong one is caught. And the scorer's own trial."""
 
+import lots
 import numpy as np
 import pytest
 from bnn import inference, posteriors, reference
@@ -25,11 +26,13 @@ def shorten(monkeypatch, draws, tune):
 # --- short runs
 
 
+@lots.seldom("book/studies/reference_scores.py", "book/_static/live", "book/bnn/reference.py")
 def test_a_short_run_of_nutpie_is_nowhere_far_from_the_reference(monkeypatch):
     shorten(monkeypatch, 500, 400)
     assert find_far(reference_scores.draw_nutpie(FLAT, 1)) == []
 
 
+@lots.seldom("book/studies/reference_scores.py", "book/_static/live", "book/bnn/reference.py")
 def test_a_short_run_in_the_page_is_nowhere_far_from_the_reference(monkeypatch):
     shorten(monkeypatch, 120, 150)
     assert find_far(reference_scores.draw_page(FLAT, 1)) == []

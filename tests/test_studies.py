@@ -28,7 +28,7 @@ from studies._tasks import PACKAGES, digest_rows
 PATHS = {name: DATA / f"{name}.json" for name in names() if (DATA / f"{name}.json").exists()}
 COMPARED = [name for name in PATHS if not load(name).MEASURED]
 STAMP = _checks.STAMP
-LIGHT, ONE, HEAVY = 40, 20, 60  # CPU-seconds: rows of `make test`, one of them; rows of one study in `make test-all`
+LIGHT, ONE, HEAVY = 20, 15, 60  # CPU-seconds: rows of `make test`, one of them; rows of one study in `make test-all`
 every_table = pytest.mark.parametrize("name", PATHS)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import dask
 import digests
+import lots
 import pytest
 from distributed import Client, LocalCluster
 from studies import _tasks
@@ -193,6 +194,7 @@ def test_a_task_that_fails_is_named_and_the_others_are_kept(toy, tmp_path, clien
     assert len(list((tmp_path / "tasks").glob("*.json"))) == 2
 
 
+@lots.seldom("book/studies/_tasks.py", "tests/test_tasks.py")
 def test_a_worker_that_dies_is_replaced_and_its_task_done_again(toy, tmp_path):
     cases = [{"name": name, "seed": 1} for name in ("a", "fatal-once", "b", "c", "d", "e")]
     rows, _ = run(toy, tmp_path, cases=cases)
@@ -268,6 +270,7 @@ def test_workers_may_be_away_for_longer_than_dask_waits(toy, tmp_path, monkeypat
         assert dask.config.get("distributed.deploy.lost-worker-timeout") == _tasks.AWAY
 
 
+@lots.seldom("book/studies/_tasks.py", "tests/test_tasks.py")
 def test_a_worker_process_can_save_a_posterior(toy, tmp_path):
     rows, _ = run(toy, tmp_path, cases=[{"name": "saves", "seed": 1}])
     assert rows[0]["value"] == 1
