@@ -6,11 +6,11 @@ import lots
 import nbformat
 import pytest
 from book_lines import wrap_line
-from browser import open_context, open_page, open_tab, unfold
+from browser import open_page, open_tab, unfold
 from test_core_pages import CORE, MAX_COLUMNS
-from test_site import PAGES, ROOT, address, chromium, expect_none, site
+from test_site import PAGES, ROOT, address, chromium, expect_none, site, window
 
-__all__ = ["address", "chromium", "site"]  # fixtures of the site's tests
+__all__ = ["address", "chromium", "site", "window"]  # fixtures of the site's tests
 
 WIDTHS = (1440, 1366, 390)  # pixels
 ALWAYS = [f"book/{name}.html" for name in ("hierarchical_nuts", "replication", "claims_register")]
@@ -66,13 +66,6 @@ def measure(page, width):
     page.set_viewport_size({"width": width, "height": 900})
     page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
     return page.evaluate(MEASURE, MAX_COLUMNS)
-
-
-@pytest.fixture(scope="module")
-def window(chromium):
-    """One window for all pages."""
-    with open_context(chromium) as context:
-        yield context
 
 
 @pytest.fixture(scope="module", params=DRAWN)

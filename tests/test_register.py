@@ -5,9 +5,9 @@ from itertools import pairwise
 
 import pytest
 from browser import open_context, open_tab
-from test_site import ROOT, address, chromium, parse, site
+from test_site import ROOT, address, chromium, parse, site, window
 
-__all__ = ["address", "chromium", "site"]  # fixtures of the site's tests
+__all__ = ["address", "chromium", "site", "window"]  # fixtures of the site's tests
 
 REGISTER = "book/claims_register.html"
 CLAIMS = json.loads((ROOT / "book" / "claims.json").read_text(encoding="utf8"))
@@ -21,13 +21,6 @@ def count(chapter=None, holds=None):
     return sum(
         claim["chapter"] == (chapter or claim["chapter"]) and holds in (None, claim["holds"]) for claim in CLAIMS
     )
-
-
-@pytest.fixture(scope="module")
-def window(chromium):
-    """One window for all tabs."""
-    with open_context(chromium) as context:
-        yield context
 
 
 @pytest.fixture

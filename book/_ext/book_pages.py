@@ -215,6 +215,7 @@ def ship_moved(app, pagename, templatename, context, doctree):
 def ship_filter(app, pagename, templatename, context, doctree):
     """Give the register the script that filters it."""
     if pagename == "book/claims_register":
+        app.add_js_file("filter.js", loading_method="defer")
         app.add_js_file("register.js", loading_method="defer")
 
 
@@ -253,6 +254,7 @@ def ship_tables(app, pagename, templatename, context, doctree):
     counts = {name: {"n": table["n"]} for name, table in tables.items()}
     (folder / "list.js").write_text(f"window.bookTables = {json.dumps(counts)};\n", encoding="utf8")
     app.add_js_file("tables/list.js")
+    app.add_js_file("filter.js", loading_method="defer")
     app.add_js_file("tables.js", loading_method="defer")
 
 

@@ -14,15 +14,6 @@ function readRows() {
   }));
 }
 
-/** A list to choose from, below its label. */
-function makeSelect(name, label, options, chosen) {
-  const select = Object.assign(document.createElement("select"), { name });
-  Object.entries(options).forEach(([value, text]) => select.add(new Option(text, value, false, value === chosen)));
-  const box = document.createElement("label");
-  box.append(label, select);
-  return box;
-}
-
 /** Show the rows of this chapter and this verdict, and the tables that have some; returns how many. */
 function showRows(rows, chapter, verdict) {
   const boxes = new Map();
@@ -51,12 +42,12 @@ function keepChoice(choice) {
 function startFilter() {
   const rows = readRows(), asked = new URLSearchParams(location.search);
   const chapters = { all: "all pages", ...Object.fromEntries(rows.map((each) => [each.chapter, each.title])) };
-  const form = Object.assign(document.createElement("form"), { className: "register-filter" });
+  const form = Object.assign(document.createElement("form"), { className: "row-filter" });
   const status = document.createElement("p");
   status.setAttribute("role", "status");
   form.append(
-    makeSelect("chapter", "Page", chapters, asked.get("chapter")),
-    makeSelect("verdict", "Verdict", VERDICTS, asked.get("verdict")),
+    makeSelect("chapter", "Page", Object.entries(chapters), asked.get("chapter")),
+    makeSelect("verdict", "Verdict", Object.entries(VERDICTS), asked.get("verdict")),
     status,
   );
   const update = () => {

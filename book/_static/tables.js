@@ -19,15 +19,6 @@ function loadTable(name) {
   });
 }
 
-/** A list to choose from, below its label. */
-function makeSelect(name, label, options, chosen) {
-  const select = Object.assign(document.createElement("select"), { name });
-  options.forEach(([value, text]) => select.add(new Option(text, value, false, value === chosen)));
-  const box = document.createElement("label");
-  box.append(label, select);
-  return box;
-}
-
 /** The columns to filter by: [place, values], where all are text, whole numbers or yes and no, and few. */
 function listFilters(table) {
   return table.columns.flatMap((_, k) => {
@@ -105,7 +96,7 @@ const isTable = (event) => event.target.name === "table";
 /** The form above the list of tables, and the table that it names. */
 function startViewer() {
   let choice = new URLSearchParams(location.search);
-  const form = Object.assign(document.createElement("form"), { className: "register-filter" });
+  const form = Object.assign(document.createElement("form"), { className: "row-filter" });
   const status = document.createElement("p"), box = document.createElement("div");
   status.setAttribute("role", "status");
   Object.assign(box, { className: "table-scroll table-viewer", tabIndex: 0, role: "region" });
@@ -124,7 +115,9 @@ function startViewer() {
     box.hidden = !name;
     try {
       if (name) {
-        const table = await loadTable(name), rows = chooseRows(table, choice);
+        const table = await loadTable(name);
+        if (name !== choice.get("table")) return; // another one was chosen while this one came
+        const rows = chooseRows(table, choice);
         for (const [k, values] of listFilters(table)) {
           const column = table.columns[k], each = values.map((value) => [write(value), write(value)]);
           fields.push(makeSelect(column, column, [["", "all"], ...each], choice.get(column)));
