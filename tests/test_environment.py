@@ -149,6 +149,16 @@ def test_what_is_read_back_is_what_the_libraries_do(name, value, differs):
     assert {key for key in honest if found[key] != honest[key]} == differs
 
 
+def test_the_moons_are_the_same_bytes_under_another_matrix_library():
+    """A matrix product would turn them otherwise in the last bits, and a sampler makes other draws of that."""
+    code = "import os; os.environ['OPENBLAS_CORETYPE'] = '{}'; import hashlib; from bnn import data, environment; "
+    code += "X = [m.X_train.tobytes() for m in (data.legacy_rotated_moons(), data.rotated_moons(seed=1))]; "
+    code += "print(environment.read_back()['matrices'], hashlib.sha256(b''.join(X)).hexdigest())"
+    ours, other = (run_python(code.format(name)).split() for name in ("Sandybridge", "Haswell"))
+    assert ours[0] != other[0]
+    assert ours[1] == other[1]
+
+
 def start_with_pth(book, site):
     """Install a copy of the module into `site`, start a Python that reads it; returns what that prints."""
     script = f"import site; site.addsitedir({str(site)!r})"

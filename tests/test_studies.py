@@ -37,9 +37,7 @@ def read(name):
 
 
 # tables that `make studies` has still to check or to run, and why it has not; an entry that is no longer true fails
-UNCHECKED = {
-    "one_choice": "rows of the study before it went on until a verdict holds: to be run in full, 2.5 CPU-hours",
-}
+UNCHECKED = {}
 every_study = [pytest.param(n, marks=pytest.mark.xfail(n in UNCHECKED, reason=UNCHECKED.get(n, ""))) for n in names()]
 
 

@@ -6,8 +6,9 @@
 
 Another machine rounds the last bits otherwise, and a sampler turns last bits into other draws. Other seeds of the
 samplers, and settings that change last bits, do the same on one machine: data, splits, baselines and tables of studies
-stay what they are. Replicate 0 has the seeds and the settings of the book. A run is one executed notebook,
-``<folder>/<chapter>.<replicate>.ipynb``, and is kept: stop this when you like, and go on later.
+stay what they are. Replicate 0 has the seeds and the settings of the book: it is the book's own notebook, where a run
+would repeat it. A run is one executed notebook, ``<folder>/<chapter>.<replicate>.ipynb``, and is kept: stop this when
+you like, and go on later.
 
 The record, ``tests/honest_runs.json``, is what `outputs.py` compares by on another machine:
 
@@ -103,6 +104,8 @@ def shift_seeds(replicate):
 def run_chapter(md, replicate, folder):
     """Execute a chapter with the seeds of a replicate; a cell that fails is kept with its error.
 
+    Replicate 0 is taken from the book, where its notebook is what a run would write here.
+
     Parameters
     ----------
     md : Path, of the chapter
@@ -113,7 +116,11 @@ def run_chapter(md, replicate, folder):
     -------
     Path of the notebook
     """
-    nb = jupytext.read(md, fmt="md:myst")
+    nb, target = jupytext.read(md, fmt="md:myst"), folder / f"{md.stem}.{replicate:02}.ipynb"
+    if replicate == 0 and chapters._reuse(nb, md.with_suffix(".ipynb")):
+        chapters._settle(nb)
+        chapters._write(nb, target)
+        return target
     if replicate:
         bits = LAST_BITS[(replicate - 1) % len(LAST_BITS)] if platform.machine() in ("x86_64", "AMD64") else {}
         # before NumPy loads, and after our settings have overruled what a shell says
@@ -131,7 +138,6 @@ def run_chapter(md, replicate, folder):
             raise RuntimeError(f"seeds could not be shifted: {nb.cells[0].outputs}")
         del nb.cells[0]
     chapters._settle(nb)
-    target = folder / f"{md.stem}.{replicate:02}.ipynb"
     chapters._write(nb, target)
     return target
 

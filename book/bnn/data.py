@@ -144,7 +144,10 @@ def _to_array(values, name, dtype=None):
 
 
 def rotate(X, degrees):
-    """Rotate points of shape (obs, 2) clockwise, as the articles do (``X @ R``).
+    """Rotate points of shape (..., 2) clockwise, as the articles do.
+
+    ``X @ R`` with its two sums written out: the order in which a matrix product adds is its library's affair, and the
+    moons would have other last bits on another processor.
 
     Examples
     --------
@@ -154,7 +157,8 @@ def rotate(X, degrees):
     array([[1., 0.]])
     """
     c, s = np.cos(np.radians(degrees)), np.sin(np.radians(degrees))
-    return X @ np.array([[c, -s], [s, c]])
+    x, y = np.moveaxis(np.asarray(X), -1, 0)
+    return np.stack([x * c + y * s, y * c - x * s], axis=-1)
 
 
 def _split(X, y, train, test, *, scaling, angle=0.0):

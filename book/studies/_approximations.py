@@ -199,13 +199,12 @@ def fit_angles(moons, alpha, seed):
     between = np.stack([points[labels == 1].mean(0) - points[labels == 0].mean(0)
                         for points, labels in zip(X, y, strict=True)])  # fmt: skip
     with pm.Model() as model:
-        angle, h = pm.Flat("angle", shape=len(X)), X
-        c, s = pm.math.cos(angle)[:, None], pm.math.sin(angle)[:, None]
-        h = pm.math.stack([c * X[..., 0] + s * X[..., 1], c * X[..., 1] - s * X[..., 0]], axis=-1)
+        network = {"angle": pm.Flat("angle", shape=len(X))}
         for k, shape in enumerate(((2, 12), (12, 12), (12, 1)), 1):
-            w = pm.Normal(f"w{k}", 0, alpha**-0.5, shape=shape)  # the decay of the whole sum of losses, as scikit-learn
-            h = (h if k == 1 else pm.math.tanh(h)) @ w + pm.Flat(f"b{k}", shape=shape[1])
-        pm.Bernoulli("y", logit_p=h[..., 0], observed=y)
+            # the decay of the whole sum of losses, as scikit-learn
+            network[f"w{k}"] = pm.Normal(f"w{k}", 0, alpha**-0.5, shape=shape)
+            network[f"b{k}"] = pm.Flat(f"b{k}", shape=shape[1])
+        pm.Bernoulli("y", logit_p=_run_angles(X, network, pm.math), observed=y)
     value_and_gradient, _ = _compile_gradient(model)
     members = []
     for k in range(N_MEMBERS):
@@ -223,16 +222,19 @@ def fit_angles(moons, alpha, seed):
         members.append({name: values[0] for name, values in _constrain(model, found.x[None]).items()})
 
     def predict_at(X):
-        each, p = _share(X, len(between)), []
-        for found in members:
-            c, s = np.cos(found["angle"])[:, None], np.sin(found["angle"])[:, None]
-            h = np.stack([c * each[..., 0] + s * each[..., 1], c * each[..., 1] - s * each[..., 0]], axis=-1)
-            for k in (1, 2, 3):
-                h = (h if k == 1 else np.tanh(h)) @ found[f"w{k}"] + found[f"b{k}"]
-            p.append(expit(h[..., 0]))
-        return np.stack(p)[None]
+        each = _share(X, len(between))
+        return np.stack([expit(_run_angles(each, network, np)) for network in members])[None]
 
     return predict_at
+
+
+def _run_angles(X, network, library):
+    """Logits (group, obs) of points (group, obs, 2) turned by each group's angle; `library` is np, or pm.math."""
+    c, s = library.cos(network["angle"])[:, None], library.sin(network["angle"])[:, None]
+    h = library.stack([c * X[..., 0] + s * X[..., 1], c * X[..., 1] - s * X[..., 0]], axis=-1)
+    for k in (1, 2, 3):
+        h = (h if k == 1 else library.tanh(h)) @ network[f"w{k}"] + network[f"b{k}"]
+    return h[..., 0]
 
 
 def _share(X, n_groups):

@@ -555,9 +555,7 @@ def make_meads(posterior, budget, tune=1000, first=(500, 300), seeds=20):
     import jax.numpy as jnp
 
     logp, size = make_flat(posterior)
-    adaptation = blackjax.meads_adaptation(
-        logp, num_chains=MEMBERS, adaptation_info_fn=lambda *_: None,
-    )  # fmt: skip
+    adaptation = blackjax.meads_adaptation(logp, num_chains=MEMBERS, adaptation_info_fn=lambda *_: None)
 
     def warm(key, start):
         keys = jax.random.split(key, 5)
