@@ -1,4 +1,5 @@
-"""ArviZ's table of a posterior, rewritten into the book's own kinds of numbers, so that `outputs.py` can compare it.
+"""ArviZ's table of a posterior, and our verdict in a sentence, rewritten into the book's own kinds of numbers, so that
+`outputs.py` can compare them.
 
 A row of what `az.summary` prints,
 
@@ -12,7 +13,9 @@ is read as
 
 in one line. Mean and sd have their error beside them, a bound has that of a quantile (`find_quantile_error`), and the
 rest says whether the draws will do. A table may show some of these columns, but none without what it is judged by.
-ArviZ drops zeros at the end of a number; they are written out again, because they say how far it was rounded.
+ArviZ drops zeros at the end of a number; they are written out again, because they say how far it was rounded. Of a
+verdict (`str` of `diagnose.Verdict`, that the chains agree) the names of the worst quantities are left out: which they
+are is the sampler's luck.
 """
 
 import math
@@ -35,10 +38,15 @@ TABLE = re.compile(r"<table\b.*?</table>", re.DOTALL)
 ROW = re.compile(r"<tr\b.*?</tr>", re.DOTALL)
 HTML_CELL = re.compile(r"<t[hd]\b[^>]*>(.*?)</t[hd]>", re.DOTALL)
 MIN_ESS, MAX_RHAT = 400, 1.01
+VERDICT = re.compile(
+    r"(?P<start>^The \w+ chains agree: )R-hat at most (?P<rhat>[\d.]+) \(.+?\), at least (?P<ess>[\d,]+) effective "
+    r"draws \(.+?\); (?P<divergences>no|[\d,]+) divergences?(?P<end> in [\d,]+ draws)",
+    re.MULTILINE,
+)
 
 
 def rewrite(text):
-    """Rewrite the rows of every summary in a text; the rest, and a summary that cannot be read, stay as they are.
+    """Rewrite every verdict and the rows of every summary in a text; what cannot be read stays as it is.
 
     Parameters
     ----------
@@ -48,7 +56,7 @@ def rewrite(text):
     -------
     str
     """
-    lines = text.splitlines()
+    lines = VERDICT.sub(_rewrite_verdict, text).splitlines()
     for columns, rows in find_tables(lines):
         for at, (label, cells) in rows.items():
             if not find_misfits(columns) and not _list_odd(cells):
@@ -169,6 +177,15 @@ def find_misfits(columns):
         for needed in NEEDED.get("eti" if column.startswith("eti") else column, ())
         if needed not in columns
     ]
+
+
+def _rewrite_verdict(found):
+    """A verdict, as a match of VERDICT, as some of the book's kinds of numbers. Its limit of R-hat is not in it."""
+    n_divergent = "0" if found["divergences"] == "no" else found["divergences"]
+    return (
+        f"{found['start']}R-hat ~{found['rhat']} (low enough: yes), "
+        f"effective draws ~{found['ess']} (above {MIN_ESS}: yes), divergences ~{n_divergent} (few: yes){found['end']}"
+    )
 
 
 def _rewrite_row(label, cells):
