@@ -375,6 +375,19 @@ def test_axe_sees_the_longest_text_of_each_kind(window):
     assert len(all_seen) == 4  # "even" as well; axe-core leaves single letters out
 
 
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_way_back_to_the_top_can_be_read(address, chromium, theme):
+    """On a phone it appears when one scrolls up again."""
+    with open_page(chromium, address + PAGES[0], width=390, theme=theme) as (page, _):
+        button = page.locator("#pst-back-to-top")
+        for step in [2000, -200] * 10:  # the theme looks where the page is now and then
+            if not button.is_visible():
+                page.evaluate("(top) => window.scrollBy({ top, behavior: 'instant' })", step)
+                page.wait_for_timeout(200)
+        assert button.is_visible()
+        expect_none(find_colour_violations(page))
+
+
 def list_fresh_visits():
     """One page of each theme in `make test`, all in `make test-all`."""
     return [
