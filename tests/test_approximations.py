@@ -6,7 +6,7 @@ import pymc as pm
 import pytest
 from bnn import data, models
 from bnn.report import read_data
-from studies import _approximations, cheaper_ways, one_choice, replication
+from studies import _approximations, _replicate, cheaper_ways, one_choice, replication
 
 Y = np.array([0.3, -1.2, 2.0])
 SD = 0.5  # of an observation; the prior's is 1
@@ -127,3 +127,10 @@ def test_unbalanced_categories_have_a_thousand_points_in_all():
     assert len(counts) == 18
     assert sum(counts) == 1005
     assert moons.X_test.shape == (18, 50, 2)
+
+
+def test_the_jackknife_of_a_mean_is_the_error_of_the_mean_of_blocks(monkeypatch):
+    monkeypatch.setattr(_replicate.score, "score", lambda p, y: dict.fromkeys(("accuracy", "lpd", "brier"), p.mean()))
+    draws = np.random.default_rng(0).normal(size=(100, 2, 3))
+    blocks = draws.reshape(20, 5, 2, 3).mean(axis=(1, 2, 3))
+    assert _replicate._jackknife(draws, np.zeros((2, 3)))["lpd"] == pytest.approx(blocks.std(ddof=1) / np.sqrt(20))

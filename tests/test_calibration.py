@@ -5,6 +5,7 @@ The long one is a record, `book/data/calibration.json`, which the chapter on hie
 
 import lots
 import numpy as np
+import pytest
 from bnn import inference, models
 from bnn.fuse import fuse
 from scipy import stats
@@ -25,6 +26,18 @@ def find_p_value(monkeypatch, **options):
     monkeypatch.setattr(calibration, "compile_model", lambda name: compiled)
     ranks = np.array([calibration.compute("flat", seed)["rank of log likelihood"] for seed in SEEDS])
     return stats.kstest((ranks + 0.5) / (calibration.N_RANKS + 1), "uniform").pvalue
+
+
+def test_the_truth_comes_from_the_prior():
+    truths = [calibration.draw_truth("hierarchical", seed)[0] for seed in range(1001, 1201)]
+    z = {k: np.stack([(truth[f"w{k}"] - truth[f"mu{k}"]) / truth[f"sd{k}"] for truth in truths]) for k in (1, 2, 3)}
+    draws = {f"z{k}": values for k, values in z.items()}
+    draws |= {f"mu{k}": np.stack([truth[f"mu{k}"] for truth in truths]) for k in (1, 2, 3)}
+    draws |= {"w": np.stack([calibration.draw_truth("flat", seed)[0]["w1"] for seed in range(1001, 1201)])}
+    draws |= {"sd": np.array([truth[f"sd{k}"] for truth in truths for k in (1, 2, 3)])}
+    for name, values in draws.items():  # of a normal the mean square has an error of sqrt(2 / n)
+        assert np.mean(values**2) == pytest.approx(1, abs=4 * np.sqrt(2 / values.size)), name
+    assert draws["sd"].min() > 0
 
 
 def test_ranks_of_the_truth_are_uniform(monkeypatch):

@@ -5,7 +5,7 @@ import pytest
 from bnn import data, inference, score
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import integrate
+from scipy import integrate, stats
 from sklearn.datasets import make_moons
 from sklearn.preprocessing import scale
 
@@ -199,6 +199,17 @@ def test_class_densities_are_the_integrals_over_the_arcs(noise):
     np.testing.assert_allclose(data.class_densities(points, noise), expected, rtol=1e-8, atol=1e-10)
 
 
+def test_an_arc_of_fifty_points_is_a_mixture_of_fifty_normals():
+    points, t = np.random.default_rng(0).uniform((-1.5, -1), (2.5, 1.5), size=(8, 2)), np.linspace(0, np.pi, 50)
+    for found, arc in zip(
+        data.class_densities(points, 0.3, n_arc=50),
+        ([np.cos(t), np.sin(t)], [1 - np.cos(t), 0.5 - np.sin(t)]),
+        strict=True,
+    ):
+        expected = [np.mean([stats.multivariate_normal.pdf(x, a, 0.09) for a in np.transpose(arc)]) for x in points]
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
 BAYES = [(0.2, 97.10), (0.3, 91.46)]
 
 
@@ -221,6 +232,20 @@ def test_the_bayes_scores_are_those_of_simulated_points(noise, percent):
         error = each[name].std() / np.sqrt(len(y))
         assert abs(each[name].mean() - expected) < 4 * error, name
     assert abs(((p > 0.5) == y).mean() - percent / 100) < 4 * np.sqrt(percent * (100 - percent) / 100**2 / len(y))
+
+
+def test_the_bayes_scores_are_integrals_over_the_plane():
+    """By the midpoint rule, which is exact to many digits where the density is smooth and ends within the box."""
+    step, noise = 0.05, 0.3
+    x, y = np.arange(-2.8, 3.8, step), np.arange(-2.3, 2.8, step)
+    rows = [arc_densities(np.column_stack([x, np.full(len(x), b)]), noise) / 2 for b in y]
+    zero, one = np.concatenate(rows, axis=1)
+    total, p = zero + one, one / (zero + one)
+    scores = data.bayes_scores(noise, n_grid=200)
+    assert total.sum() * step**2 == pytest.approx(1, abs=1e-6)
+    assert scores["brier"] == pytest.approx((p * (1 - p) * total).sum() * step**2, rel=1e-4)
+    assert scores["lpd"] == pytest.approx((zero * np.log(1 - p) + one * np.log(p)).sum() * step**2, rel=1e-4)
+    assert scores["accuracy"] == pytest.approx((np.maximum(p, 1 - p) * total).sum() * step**2, rel=1e-4)
 
 
 def test_more_noise_is_harder():

@@ -4,14 +4,15 @@ import shutil
 
 import pytest
 from chapters import BOOK
-from digests import digest_dependencies, read_versions
+from digests import LOCKED, digest_dependencies, read_versions
 
 SOURCES = {
     "bnn/__init__.py": "from bnn import settings",
     "bnn/settings.py": "THREADS = 1",
     "bnn/data.py": "N = 1",
     "bnn/plots.py": "COLOUR = 1",
-    "studies/__init__.py": "",
+    "studies/__init__.py": "from . import chosen",
+    "studies/chosen.py": "N = 1",
     "studies/base.py": "from bnn import data\n\n\ndef read():\n    return 1",
     "studies/shape.py": "def compute():\n    from .base import read\n    return read()",
     "studies/unasked.py": "N = 1",
@@ -45,7 +46,7 @@ def moves(book, name, text, source=None, **options):
 
 def test_imports_are_followed_relative_ones_those_in_functions_and_packages_too(book):
     expected = {"bnn/__init__.py", "bnn/settings.py", "bnn/data.py"}
-    expected |= {f"studies/{name}.py" for name in ("__init__", "base", "shape")}
+    expected |= {f"studies/{name}.py" for name in ("__init__", "base", "chosen", "shape")}
     assert find_names(book / "studies/shape.py", book) == {f"book/{name}" for name in expected} | {"requirements.txt"}
 
 
@@ -106,6 +107,11 @@ def test_a_locked_version_counts_if_it_moves_numbers(book):
 def test_the_versions_of_a_lock_are_read_with_their_markers():
     lock = "jax[cpu]==0.1 ; python_version >= '3.12' \\\n    --hash=sha256:ab\n# via numpy==9\nnumpy==2.0\n"
     assert read_versions(lock) == [("jax", "0.1"), ("numpy", "2.0")]
+
+
+def test_each_package_that_moves_numbers_is_read():
+    expected = [(name, "1.0") for name in LOCKED]
+    assert read_versions("\n".join(f"{name}=={version}" for name, version in expected)) == expected
 
 
 def test_what_is_no_python_is_named(book):

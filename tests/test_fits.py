@@ -81,11 +81,12 @@ def test_the_truth_of_a_group_is_that_of_its_own_angle():
     np.testing.assert_array_equal(_fits.find_truth(moons, moons.X_test)[2], wanted)
 
 
-def test_a_chain_in_a_place_of_its_own_is_found_and_only_that(rng):
+@pytest.mark.parametrize("chain", [0, 2])
+def test_a_chain_in_a_place_of_its_own_is_found_and_only_that(rng, chain):
     sds = {f"sd{k}": (("chain", "draw"), np.exp(rng.normal(size=(4, 500)))) for k in (1, 2, 3)}
     assert every_run.find_foreign(xr.Dataset(sds)) == []
-    sds["sd2"][1][2] *= np.exp(5)
-    assert every_run.find_foreign(xr.Dataset(sds)) == [2]
+    sds["sd2"][1][chain] *= np.exp(5)
+    assert every_run.find_foreign(xr.Dataset(sds)) == [chain]
 
 
 def test_each_look_sees_all_runs_so_far_and_compares_with_the_long_run(rng, monkeypatch):

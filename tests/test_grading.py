@@ -1,5 +1,7 @@
 """What a student reads: a right answer passes, a wrong one is told what is wrong, and nothing ends in another error."""
 
+import re
+
 import numpy as np
 import pytest
 from bnn.grading import expect_equal, expect_error, expect_numbers, expect_parts, expect_within
@@ -69,6 +71,17 @@ def test_two_estimates_of_one_error_agree():
 def test_an_error_without_its_root_of_n_does_not(factor):
     with pytest.raises(AssertionError, match=r"The error\. Your error is .*; wanted: 1, from 0\.\d+ to 1\.\d+"):
         expect_error(factor, 1.0, 20, 200, "The error")
+
+
+@pytest.mark.parametrize("end", [0, 1])
+def test_an_error_may_lie_where_the_sentence_says_and_nowhere_else(end):
+    with pytest.raises(AssertionError) as error:
+        expect_error(9.0, 1.0, 200, 200, "The error")
+    limit = [float(number) for number in re.findall(r"(?:from|to) ([\d.]+)", str(error.value))][end]
+    inside, outside = (limit * (1 + sign * 0.005 * (1 - 2 * end)) for sign in (1, -1))
+    expect_error(inside, 1.0, 200, 200, "The error")
+    with pytest.raises(AssertionError, match="Your error"):
+        expect_error(outside, 1.0, 200, 200, "The error")
 
 
 def test_an_error_of_zero_is_refused():

@@ -275,7 +275,14 @@ def test_an_unknown_chapter_is_refused(tmp_path, capsys):
 def test_a_page_without_a_kernel_is_no_chapter(tmp_path):
     (tmp_path / "index.md").write_text("# Index\n")
     (tmp_path / "chapter.md").write_text(CHAPTER)
-    assert [path.name for path in chapters.find_chapters(tmp_path)] == ["chapter.md"]
+    (tmp_path / "kernel.md").write_text("---\nkernelspec:\n  name: python3\n---\n\n# A kernel alone\n")
+    assert [path.name for path in chapters.find_chapters(tmp_path)] == ["chapter.md", "kernel.md"]
+
+
+def test_the_order_of_cells_is_code():
+    cells = [new_code_cell(source) for source in ("x = 1", "x = 2")]
+    first, other = (new_notebook(cells=some) for some in (cells, cells[::-1]))
+    assert chapters.digest_code(first) != chapters.digest_code(other)
 
 
 def test_printed_chunks_are_joined_within_displays():
@@ -291,6 +298,11 @@ def test_printed_chunks_are_joined_within_displays():
         ("stream", "c"),
     ]
     assert chunks[0].text == "a"
+
+
+def test_an_output_of_another_kind_is_another_output():
+    stdout, stderr = ([new_output("stream", name=name, text="1")] for name in ("stdout", "stderr"))
+    assert "stored: stream stdout\n    came:   stream stderr" in outputs.compare_outputs(stdout, stderr, LEVEL)[0]
 
 
 # --- checks of the stored side -----------------------------------------------------------------------------
@@ -439,10 +451,17 @@ own.draw_tasks(18, seed=3)                              no
 plot_draws(18)                                          yes
 plot_draws(18, seed=3)                                  no
 own.scale(x)                                            no
+stats.permutation_test((x, y), mean)                    yes
+stats.permutation_test((x, y), mean, rng=1)             no
+stats.norm.rvs(100)                                     yes
+stats.norm(0, 1).rvs(100)                               yes
+stats.norm.rvs(100, random_state=1)                     no
+pm.Normal.dist(0, 1).rvs(100)                           yes
 """
 IMPORTS = """import random
 import numpy as np
 import pymc as pm
+from scipy import stats
 from sklearn.datasets import make_moons
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -939,6 +958,12 @@ def test_a_number_that_is_not_in_the_record_seldom_raises_a_false_alarm(seeds):
     assert alarms <= 18  # 8 expected at most, 1 in 1,000 for the value and for the error; 19: a chance of 0.1 %
 
 
+@pytest.mark.parametrize("count", [1, 100, 3000])
+def test_all_numbers_of_a_book_share_the_risk_of_a_false_alarm(count):
+    limit = outputs.limit_move(outputs.set_level(count), nu=10**6)
+    assert 2 * special.ndtr(-limit) * count <= outputs.RISK
+
+
 # what a hostile tester planted (n, moved by how many combined errors, error times): seen without a record?
 PLANTED = [
     ("", 8, 1, True),
@@ -1037,6 +1062,7 @@ def test_a_number_that_is_exact_in_all_runs_has_a_limit():
     moving = [outputs.read_text(f"{value} ± 1.0 (n=5)") for value in (54.2, 54.9, 53.8)]
     found = calibrate_outputs.measure_numbers([("a", exact), ("b", moving)])
     assert list(found["moves"]) == [False, True]
+    assert found["square"][1] == pytest.approx((0.1**2 + 0.6**2 + 0.5**2) / 2)  # moves from 54.3, of an error of 1
     assert np.isfinite(calibrate_outputs.fit_numbers(found)["limit"]).all()
 
 

@@ -350,6 +350,17 @@ def test_a_chapter_that_takes_more_memory_than_a_pod_has_fails(pod):
         pod("import numpy as np, time\nkept = np.ones(3 * 2**27)\ntime.sleep(5)")  # 3 GB
 
 
+def test_a_row_of_a_pod_takes_the_place_of_its_own_and_no_other(tmp_path, monkeypatch):
+    import binder_check
+
+    monkeypatch.setattr(binder_check, "DATA", tmp_path)
+    for name, seconds in (("b", 1), ("a", 2), ("gone", 3), ("b", 4)):
+        binder_check.write_row({"chapter": name, "seconds": seconds}, ["a", "b", "gone"])
+    binder_check.write_row({"chapter": "a", "seconds": 5}, ["a", "b"])
+    rows = json.loads((tmp_path / "binder_cost.json").read_text())["rows"]
+    assert [(row["chapter"], row["seconds"]) for row in rows] == [("a", 5), ("b", 4)]
+
+
 def test_an_unknown_chapter_is_refused_by_name():
     with pytest.raises(SystemExit, match=r"there is no chapter moon; there are: .*moons"):
         main(["moon"])

@@ -131,6 +131,12 @@ def test_the_error_of_a_mean_is_its_known_one(sample):
     assert high == pytest.approx(sample.mean() + 1.96 * known, abs=0.24 * known)
 
 
+def test_the_error_is_the_standard_deviation_of_a_sample_of_statistics(sample):
+    found = []
+    error = reject.bootstrap(lambda a: found.append(a.mean()) or found[-1], [sample], seed=0, n_boot=2)[2]
+    assert error == pytest.approx(abs(found[0] - found[1]) / np.sqrt(2))
+
+
 def test_samples_are_drawn_independently_of_each_other(sample):
     other = np.random.default_rng(2).normal(1, 1, size=50)
     error = reject.bootstrap(lambda a, b: a.mean() - b.mean(), [sample, other], seed=0, n_boot=N_BOOT)[2]
