@@ -75,15 +75,16 @@ hub-check: $(INSTALLED)  ## hold a class here for real: JupyterHub, two students
 assignments: $(INSTALLED)  ## the students' notebooks from their sources (COURSE=/srv/hbnn: a course folder for nbgrader instead)
 	$(BIN)/python book/_tools/assignments.py $(if $(COURSE),--course $(COURSE)) $(if $(DATA_SET),--data-set $(DATA_SET))
 
-TEST := $(BIN)/pytest --nbval -n 2 --dist loadfile --durations=25 --durations-min=5
+# In this order chapters, which take minutes, come first and small files last, so that two workers end together.
+TEST := $(BIN)/pytest --nbval -n 2 --dist loadfile --no-loadscope-reorder --durations=25 --durations-min=5
 
 test: $(INSTALLED)  ## unit tests, changed and drawn chapters re-run and compared, the rendered site
-	$(TEST) -m "not slow" --chapters=chosen tests book
+	$(TEST) -m "not slow" --chapters=chosen book tests
 
 test-all: $(INSTALLED)  ## everything: all chapters, rows of every study, all wrong answers (an hour)
-	$(TEST) tests book
+	$(TEST) book tests
 
-faults: $(INSTALLED)  ## plant faults in sources and notebooks, and see what the tests catch (half an hour)
+faults: $(INSTALLED)  ## plant faults in sources and notebooks, and see what the tests catch (over an hour)
 	$(BIN)/python tests/faults
 
 calibrate: $(INSTALLED)  ## run chapters with other sampler seeds: how far honest runs lie apart (hours; goes on where it was)

@@ -1,6 +1,6 @@
 """Plant faults one at a time, and say which test notices.
 
-    python tests/faults                         all of them: half an hour on two cores
+    python tests/faults                         all of them: over an hour on two cores
     python tests/faults --only fused priors     those in whose name one of these stands
     python tests/faults --list
 
