@@ -444,9 +444,11 @@ def _add_drift(record):
     """Limits of drift of each chapter with numbers that move, and of the book (under the name ""), added in place."""
     moving = {chapter: entry for chapter, entry in record.items() if entry["n_moving"]}
     level = outputs.SHARES["drift"] * outputs.RISK / (len(moving) + 1)
-    pooled = np.mean([entry["correlation"] for entry in moving.values()]) if moving else 1.0
+    known = [entry["correlation"] for entry in moving.values() if entry["runs"] > 2]  # two runs cannot tell it
+    pooled = np.mean(known) if known else 1.0
     for entry in moving.values():
-        worth = 1 / max(entry["correlation"], pooled, 1 / entry["n_moving"])
+        own = entry["correlation"] if entry["runs"] > 2 else pooled
+        worth = 1 / max(own, pooled, 1 / entry["n_moving"])
         entry["drift"] = limit_drift(worth, level)
         entry["detectable_drift"] = simulate_drift(worth, entry["drift"]) if entry["drift"] else None
     # chapters share posteriors: the whole book is granted no more than one of its chapters
