@@ -230,6 +230,28 @@ def test_a_finger_puts_moves_and_removes_points_and_scrolls_between_them(chromiu
         expect_none(log.complaints)
 
 
+@pytest.mark.parametrize("cancelable", [True, False])
+def test_a_finger_on_a_point_stops_the_page_unless_it_is_scrolling_already(opened, cancelable):
+    page, box = opened
+    press(box, "Clear")
+    pad = box.locator("[data-view=pad]")
+    place = find_place(pad, 1, 1)
+    page.mouse.click(*place)
+    assert len(read_points(box)) == 1
+    stopped = pad.evaluate(
+        """(pad, [[x, y], cancelable]) => {
+          let stopped = false;
+          const touch = new Touch({identifier: 1, target: pad, clientX: x, clientY: y});
+          const event = new TouchEvent("touchstart", {touches: [touch], cancelable, bubbles: true});
+          event.preventDefault = () => { stopped = true; };
+          pad.dispatchEvent(event);
+          return stopped;
+        }""",
+        [list(place), cancelable],
+    )
+    assert stopped == cancelable
+
+
 def test_the_keyboard_puts_moves_and_removes_points_and_is_spoken_to(opened):
     page, box = opened
     pad, spoken = box.locator("[data-view=pad]"), box.locator("[role=status]")

@@ -97,7 +97,8 @@ function listenToPointers(canvas, owner, state) {
 
   canvas.addEventListener("touchstart", (event) => {
     const place = locate(canvas, event.touches[0]);
-    if (findPoint(owner.points, place, REACH.touch / place.pixels)) event.preventDefault(); // drag, do not scroll
+    const isPoint = findPoint(owner.points, place, REACH.touch / place.pixels);
+    if (isPoint && event.cancelable) event.preventDefault(); // drag, do not scroll; a scroll goes on
   }, { passive: false });
   canvas.addEventListener("pointerdown", (event) => {
     if (event.button !== 0 || press) return;
