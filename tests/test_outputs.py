@@ -1087,6 +1087,16 @@ def test_a_number_that_stood_still_may_not_move_by_half_an_error(honest):
     assert ratio < 1.5
 
 
+def test_two_runs_switch_no_test_of_drift_off():
+    record = {
+        "three runs": {"runs": 3, "n_moving": 30, "correlation": 0.1},
+        "two runs": {"runs": 2, "n_moving": 30, "correlation": 1.0},  # unknown
+    }
+    calibrate_outputs._add_drift(record)
+    assert record["two runs"]["drift"] == record["three runs"]["drift"] == record[""]["drift"]
+    assert 2 < record["two runs"]["detectable_drift"] < 4
+
+
 def test_a_record_of_one_chapter_keeps_the_others():
     old = {"chapters": {"a": {"runs": 20}, "b": {"runs": 20}}, "figures": {"numbers": 9}, "book": {"drift": 3.0}}
     new = {"chapters": {"a": {"runs": 4}}, "figures": {"numbers": 5}, "book": {}, "origin": {"runs": {"a": 4}}}

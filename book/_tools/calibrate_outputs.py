@@ -447,7 +447,7 @@ def _add_drift(record):
     known = [entry["correlation"] for entry in moving.values() if entry["runs"] > 2]  # two runs cannot tell it
     pooled = np.mean(known) if known else 1.0
     for entry in moving.values():
-        own = entry["correlation"] if entry["runs"] > 2 else pooled
+        own = entry["correlation"] if entry["runs"] > 2 else 0
         worth = 1 / max(own, pooled, 1 / entry["n_moving"])
         entry["drift"] = limit_drift(worth, level)
         entry["detectable_drift"] = simulate_drift(worth, entry["drift"]) if entry["drift"] else None
