@@ -720,15 +720,17 @@ def test_firefox_says_what_the_networks_say_of_a_point(firefox, address, by):
     firefox.open(f"{address}book/flat_advi.html")
     firefox.wait("document.querySelector('.hover-pane')")
     firefox.evaluate(SHOW, label)
-    if by == "keyboard":
+    left, top, wide, high = firefox.evaluate(PLACES, f"{label} .hover-pane")[1]
+    points = [(left + 0.4 * wide, top + 0.4 * high), (left + 0.45 * wide, top + 0.3 * high)]
+    answered = f"document.querySelector('{label} .hover-words b')"
+    if by == "mouse":
+        firefox.hover(points, answered)
+    elif by == "touch":
+        firefox.stroke(points, by)
+    else:
         firefox.evaluate(f"document.querySelector('{label} .hover-pane').focus()")
         firefox.press("a ArrowLeft Shift+ArrowUp")
-    else:
-        left, top, wide, high = firefox.evaluate(PLACES, f"{label} .hover-pane")[1]
-        firefox.stroke(
-            [(left + 0.4 * wide, top + 0.4 * high), (left + 0.45 * wide, top + 0.3 * high)], by, by == "touch"
-        )
-    firefox.wait(f"document.querySelector('{label} .hover-words b')")
+    firefox.wait(answered)
     said = firefox.evaluate(TEXT, f"{label} .hover-said").replace("−", "-")
     point = np.array([[float(number) for number in re.findall(r"-?\d\.\d\d", said)[:2]]])
     panel, wanted = panels[0], (-0.6, 1.2)
