@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 
 import frames
+import lots
 import nbformat
 import pytest
 import yaml
@@ -132,9 +133,8 @@ IN_VIEW = """(id) => {
 }"""
 
 
-@pytest.mark.parametrize(("name", "by"), [*((name, "server") for name in MADE_FROM), ("moons", "file")])
-def test_a_browser_follows_an_old_address_to_its_element(site, address, chromium, name, by):
-    base = f"{address}book/" if by == "server" else f"{(site / 'book').as_uri()}/"
+def follow(site, chromium, base, name):
+    """Open in a browser an example of each kind of id that moved from a page, and wait until its element is in view."""
     examples = list_examples(site, name)
     assert examples
     with open_context(chromium) as context:
@@ -143,6 +143,15 @@ def test_a_browser_follows_an_old_address_to_its_element(site, address, chromium
             page.goto(f"{base}{name}.html#{anchor}", wait_until="commit")
             page.wait_for_url(base + to)
             page.wait_for_function(IN_VIEW, arg=anchor)
+
+
+@pytest.mark.parametrize("name", lots.draw(MADE_FROM, 4))
+def test_a_browser_follows_an_old_address_to_its_element(site, address, chromium, name):
+    follow(site, chromium, f"{address}book/", name)
+
+
+def test_a_browser_follows_an_old_address_in_a_folder_too(site, chromium):
+    follow(site, chromium, f"{(site / 'book').as_uri()}/", "moons")
 
 
 def test_an_address_that_leads_nowhere_stays_where_it_is(address, chromium):

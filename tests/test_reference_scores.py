@@ -38,6 +38,7 @@ def test_a_short_run_in_the_page_is_nowhere_far_from_the_reference(monkeypatch):
     assert find_far(reference_scores.draw_page(FLAT, 1)) == []
 
 
+@lots.seldom("book/studies/reference_scores.py", "book/bnn/reference.py", "book/bnn/inference.py")
 def test_advi_is_caught():
     fit = inference.fit_advi(reference_scores.build(FLAT), 15_000, seed=1)
     draws = {name: value.reshape(4, 500, *value.shape[1:]) for name, value in fit.draw(2000, seed=1).items()}
