@@ -39,7 +39,7 @@ PLACES = """[...document.querySelectorAll(arguments[0])].map((element) => {
 SHOW = """new Promise((shown) => {
     document.querySelector(arguments[0]).scrollIntoView({ block: 'center' });
     requestAnimationFrame(() => requestAnimationFrame(() => shown()));
-})"""  # and painted: until then a pointer may meet what was there before
+})"""  # and painted: what a page lays over a picture gets its size with the next frame
 TEXT = "document.querySelector(arguments[0]).textContent"
 
 
@@ -99,15 +99,6 @@ class Firefox:
             if time.monotonic() > end:
                 raise TimeoutError(expression)
             time.sleep(0.05)
-
-    def hover(self, points, expression):
-        """Move the mouse from point to point of the window, as one does over a map, until an expression is true."""
-        end = time.monotonic() + SECONDS
-        while not self.evaluate(expression):
-            if time.monotonic() > end:
-                raise TimeoutError(expression)
-            self.stroke(points, down=False)
-            time.sleep(0.5)
 
     def press(self, keys):
         """Press keys one after the other: "Space ArrowLeft Shift+ArrowUp b"."""

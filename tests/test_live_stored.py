@@ -718,19 +718,17 @@ def test_firefox_says_what_the_networks_say_of_a_point(firefox, address, by):
     figure = read_about("flat_advi")["figures"][-1]
     label, panels = f"#{figure['figure']}", figure["panels"]
     firefox.open(f"{address}book/flat_advi.html")
-    firefox.wait("document.querySelector('.hover-pane')")
+    firefox.wait(f"document.querySelector('{label} .hover-pane')?.clientWidth")  # it has its place on the picture
     firefox.evaluate(SHOW, label)
-    left, top, wide, high = firefox.evaluate(PLACES, f"{label} .hover-pane")[1]
-    points = [(left + 0.4 * wide, top + 0.4 * high), (left + 0.45 * wide, top + 0.3 * high)]
-    answered = f"document.querySelector('{label} .hover-words b')"
-    if by == "mouse":
-        firefox.hover(points, answered)
-    elif by == "touch":
-        firefox.stroke(points, by)
-    else:
+    if by == "keyboard":
         firefox.evaluate(f"document.querySelector('{label} .hover-pane').focus()")
         firefox.press("a ArrowLeft Shift+ArrowUp")
-    firefox.wait(answered)
+    else:
+        left, top, wide, high = firefox.evaluate(PLACES, f"{label} .hover-pane")[1]
+        firefox.stroke(
+            [(left + 0.4 * wide, top + 0.4 * high), (left + 0.45 * wide, top + 0.3 * high)], by, by == "touch"
+        )
+    firefox.wait(f"document.querySelector('{label} .hover-words b')")
     said = firefox.evaluate(TEXT, f"{label} .hover-said").replace("−", "-")
     point = np.array([[float(number) for number in re.findall(r"-?\d\.\d\d", said)[:2]]])
     panel, wanted = panels[0], (-0.6, 1.2)
