@@ -1,12 +1,12 @@
 # The book's commands. `make help` lists them. Each does its own set-up.
 .DEFAULT_GOAL := help
 .PHONY: help site slides serve pdf frames stored posteriors stills binder-check hub-check assignments test test-all faults calibrate chapters \
-	nbval studies bench claims changes browser lint lock clean
+	nbval studies bench claims browser lint lock clean
 SHELL := /bin/bash
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 export PYTHON
-export PYTHONPATH := book:book/_tools
+export PYTHONPATH := book
 # What a shell may say to Python, pytest and Jupyter before a line of ours is read; book/bnn/environment.py overrules the rest.
 export LC_ALL := C.UTF-8
 export PYTHONUTF8 := 1
@@ -24,8 +24,8 @@ endif
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
 
-$(INSTALLED): requirements.txt book/_tools/setup.sh book/bnn/environment.py .python-version
-	@book/_tools/setup.sh
+$(INSTALLED): requirements.txt book/tools/setup.sh book/bnn/environment.py .python-version
+	@book/tools/setup.sh
 
 site: $(INSTALLED)  ## render the stored outputs into _build/html, warnings as errors
 	@rm -f _build/html/.built
@@ -42,19 +42,19 @@ serve: site  ## render, then serve on http://localhost:8000 (PORT=…)
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory _build/html $(or $(PORT),8000)
 
 pdf: site  ## print the site into _build/html/book.pdf, solutions unfolded (needs a Chromium)
-	PYTHONPATH=$(PYTHONPATH):tests $(BIN)/python book/_tools/pdf.py
+	$(BIN)/python -m tools.pdf
 
 frames: $(INSTALLED)  ## compute the pictures that a slider moves (book/_static/frames)
-	$(BIN)/python book/_tools/frames.py
+	$(BIN)/python -m tools.frames
 
 stored: $(INSTALLED)  ## store the posteriors that live pages ask (book/_static/live), from the chapters' own cells
-	$(BIN)/python book/_tools/stored.py
+	$(BIN)/python -m tools.stored
 
 posteriors: $(INSTALLED)  ## sample what a release publishes, into _build/posteriors (COMPARE=1: and see what its rounding moves)
-	$(BIN)/python book/_tools/release_posteriors.py _build/posteriors $(if $(COMPARE),--compare)
+	$(BIN)/python -m tools.release_posteriors _build/posteriors $(if $(COMPARE),--compare)
 
 stills: site  ## take the pictures that stand for the live boxes where there are no scripts (needs a Chromium)
-	PYTHONPATH=$(PYTHONPATH):tests $(BIN)/python book/_tools/stills.py
+	$(BIN)/python -m tools.stills
 
 # The reader's environment, as Binder builds it. Made anew when its file has changed.
 READER := _build/reader
@@ -67,13 +67,13 @@ $(READER)/.installed: .binder/requirements.txt | $(INSTALLED)
 	@touch $@
 
 binder-check: $(INSTALLED) $(READER)/.installed  ## run chapters as a Binder pod would: its packages, 1 CPU, 2 GB, cold caches, no network (CHAPTER=moons for one)
-	$(BIN)/python book/_tools/binder_check.py --python $(READER)/bin/python $(CHAPTER)
+	$(BIN)/python -m tools.binder_check --python $(READER)/bin/python $(CHAPTER)
 
 hub-check: $(INSTALLED)  ## hold a class here for real: JupyterHub, two students, a grader (root, BNN_THROWAWAY=1; MEASURE=1 keeps its costs)
-	@$(BIN)/python book/_tools/hub_check.py $(if $(MEASURE),--measure)
+	@$(BIN)/python -m tools.hub_check $(if $(MEASURE),--measure)
 
 assignments: $(INSTALLED)  ## the students' notebooks from their sources (COURSE=/srv/hbnn: a course folder for nbgrader instead)
-	$(BIN)/python book/_tools/assignments.py $(if $(COURSE),--course $(COURSE)) $(if $(DATA_SET),--data-set $(DATA_SET))
+	$(BIN)/python -m tools.assignments $(if $(COURSE),--course $(COURSE)) $(if $(DATA_SET),--data-set $(DATA_SET))
 
 # In this order chapters, which take minutes, come first and small files last, so that two workers end together.
 TEST := $(BIN)/pytest --nbval -n 2 --dist loadfile --no-loadscope-reorder --durations=25 --durations-min=5
@@ -88,12 +88,12 @@ faults: $(INSTALLED)  ## plant faults in sources and notebooks, and see what the
 	$(BIN)/python tests/faults
 
 calibrate: $(INSTALLED)  ## run chapters with other sampler seeds: how far honest runs lie apart (hours; goes on where it was)
-	$(BIN)/python book/_tools/calibrate_outputs.py $(CHAPTER)
+	$(BIN)/python -m tools.calibrate_outputs $(CHAPTER)
 
 chapters: $(INSTALLED)  ## execute chapters, md to ipynb (CHAPTER=flat_advi for one), and gather their claims
-	$(BIN)/python book/_tools/chapters.py $(CHAPTER)
-	$(BIN)/python book/_tools/claims.py
-	$(BIN)/python book/_tools/cover.py
+	$(BIN)/python -m tools.chapters $(CHAPTER)
+	$(BIN)/python -m tools.claims
+	$(BIN)/python -m tools.cover
 
 nbval: $(INSTALLED)  ## re-run one chapter and compare (CHAPTER=flat_advi)
 	@test -n "$(CHAPTER)" || { echo "which chapter? make nbval CHAPTER=flat_advi"; exit 2; }
@@ -106,14 +106,10 @@ bench: $(INSTALLED)  ## our engine and its peers side by side, under 45 minutes 
 	$(BIN)/python -m bench $(if $(QUICK),--quick) $(if $(SETTINGS),--settings)
 
 claims: $(INSTALLED)  ## gather the claims of all chapters into book/claims.json
-	$(BIN)/python book/_tools/claims.py
-
-changes: $(INSTALLED)  ## which claims moved by more than their errors (SINCE=<commit or tag>)
-	@test -n "$(SINCE)" || { echo "since which commit? make changes SINCE=HEAD~5"; exit 2; }
-	@PYTHONPATH=$(PYTHONPATH):tests $(BIN)/python book/_tools/changes.py $(SINCE)
+	$(BIN)/python -m tools.claims
 
 browser:  ## install a Chromium and a Firefox for the site tests, where that can be done
-	@book/_tools/browser.sh
+	@book/tools/browser.sh
 
 lint: $(INSTALLED)  ## ruff, codespell, the workflows against their schema, the types of the live pages
 	$(BIN)/ruff check .
@@ -123,12 +119,12 @@ lint: $(INSTALLED)  ## ruff, codespell, the workflows against their schema, the 
 	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms $(filter-out %/config.yml,$(wildcard .github/ISSUE_TEMPLATE/*.yml))
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
-	$(BIN)/python book/_tools/check_live.py
+	$(BIN)/python -m tools.check_live
 
 lock: $(INSTALLED)  ## compile requirements.in into requirements.txt (newest versions that fit)
 	$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --python-version 3.12 \
 		--no-emit-index-url --custom-compile-command "make lock" requirements.in -o requirements.txt
-	$(BIN)/python book/_tools/reader.py
+	$(BIN)/python -m tools.reader
 
 clean:  ## remove what was built; the environment stays
 	rm -rf _build .pytest_cache .ruff_cache .hypothesis

@@ -3,10 +3,10 @@
 import ast
 import re
 
-import chapters
 import outputs
 from IPython.core.inputtransformer2 import TransformerManager
 from jupytext.compare import NotebookDifference, compare_notebooks
+from tools import chapters
 
 MAX_LINES = 25
 MAX_BYTES = 1_500_000

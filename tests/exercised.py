@@ -4,7 +4,7 @@ A chapter is run once, cell by cell. Before each exercise the namespace is kept,
 the check. Wrong answers are then made in two ways: the solution's function with one small change of its syntax
 (`mutants`), where that takes a moment, and the solution's result with a change that a tired reader makes.
 
-    PYTHONPATH=book:book/_tools:book/_ext python tests/exercised.py moons      which of them the checks let pass
+    PYTHONPATH=book:book/_ext python tests/exercised.py moons      which of them the checks let pass
 
 What may pass stands with its reason in ``wrong_answers/equivalent.toml``, and is left out of what is printed.
 """

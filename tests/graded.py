@@ -15,9 +15,9 @@ import tomllib
 from functools import cache
 from pathlib import Path
 
-import assignments
 import mutants
 import numpy as np
+from tools import assignments
 
 ANSWERS = Path(__file__).parent / "assignments"
 DATA_SETS = (1, 2, 3, 2026)  # that book/teach/assignments.md speaks of

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from digests import find_head
+from tools.digests import find_head
 
 ROOT = Path(__file__).parents[1]
 TURNS = 3  # a test that is run seldom has its turn at one of so many commits

@@ -7,11 +7,11 @@ Without the option every chapter runs.
 
 from functools import cache
 
-import chapters
 import lots
 import nbformat
 from bnn import report
-from digests import find_head
+from tools import chapters
+from tools.digests import find_head
 
 SECONDS = 60  # CPU-seconds for chapters drawn by lot, as `make studies STUDY=run_cost` measured them
 

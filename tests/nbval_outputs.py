@@ -11,12 +11,12 @@ import os
 from functools import cache
 from pathlib import Path
 
-import chapters
 import checks
 import nbformat
 import outputs
 import pytest
 from nbval import plugin
+from tools import chapters
 
 RECORD = json.loads(Path(__file__).with_name("honest_runs.json").read_text(encoding="utf-8"))
 

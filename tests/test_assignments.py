@@ -13,7 +13,6 @@ import re
 import runpy
 from pathlib import Path
 
-import assignments
 import checks
 import graded
 import lots
@@ -21,6 +20,7 @@ import nbformat
 import pytest
 from book_assignments import describe
 from nbclient import NotebookClient
+from tools import assignments
 
 # nbgrader's own way with its database
 pytestmark = pytest.mark.filterwarnings("ignore:Object of type:sqlalchemy.exc.SAWarning")

@@ -1,10 +1,10 @@
 """What must hold for every chapter before it is run again; nbval then runs it."""
 
-import chapters
 import checks
 import jupytext
 import nbformat
 import pytest
+from tools import chapters
 
 CHAPTERS = chapters.find_chapters()
 

@@ -10,9 +10,9 @@ import jupytext
 import nbformat
 import pytest
 from book_teach import CELL, PICTURE, ROWS, UNSEEN, WHOLE_CELL, count_words, read_cell, read_prose
-from browser import open_page
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from test_site import ROOT, address, chromium, site
+from tools.browser import open_page
 
 __all__ = ["address", "chromium", "site"]  # fixtures of the site's tests
 

@@ -3,8 +3,8 @@
 import shutil
 
 import pytest
-from chapters import BOOK
-from digests import LOCKED, digest_dependencies, read_versions
+from tools.chapters import BOOK
+from tools.digests import LOCKED, digest_dependencies, read_versions
 
 SOURCES = {
     "bnn/__init__.py": "from bnn import settings",

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from faults import Fault, plant, read_sources
 from faults.notebooks import TAMPERINGS, Chapter
-from node import find_node
+from tools.node import find_node
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = read_sources()
 MODULES = [
     path.relative_to(ROOT).as_posix()
-    for pattern in ("book/bnn/*.py", "book/_tools/*.py", "book/_ext/*.py", "book/_static/live/*.js")
+    for pattern in ("book/bnn/*.py", "book/tools/*.py", "book/_ext/*.py", "book/_static/live/*.js")
     for path in sorted(ROOT.glob(pattern))
     if path.name != "__init__.py"
 ]

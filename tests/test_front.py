@@ -7,8 +7,8 @@ import pytest
 from book_front import read_plain, read_promise
 from book_pages import BOOK
 from book_teach import count_minutes
-from browser import open_context, open_page, open_tab
 from test_site import NOTEBOOKS, address, chromium, parse, site
+from tools.browser import open_context, open_page, open_tab
 
 __all__ = ["address", "chromium", "site"]  # fixtures of the site's tests
 CHAPTERS = [Path(name).stem for name in NOTEBOOKS]

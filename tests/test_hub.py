@@ -11,7 +11,6 @@ import sys
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-import hub_check
 import nbformat
 import pytest
 import yaml
@@ -27,9 +26,10 @@ from book_hub import (
     read_costs,
     wait_minutes,
 )
-from browser import open_page
 from studies._tasks import digest_rows
 from test_site import NOTEBOOKS, ROOT, address, chromium, parse, site
+from tools import hub_check
+from tools.browser import open_page
 from traitlets.config import PyFileConfigLoader
 
 __all__ = ["address", "chromium", "site"]  # fixtures of the site's tests

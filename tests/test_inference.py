@@ -4,7 +4,6 @@ import sys
 import warnings
 from types import SimpleNamespace
 
-import chapters
 import nbformat
 import numpy as np
 import nutpie
@@ -13,6 +12,7 @@ import pytest
 from bnn import data, diagnose, inference, models
 from bnn.fuse import fuse
 from scipy.stats import kstest, norm
+from tools import chapters
 
 OBSERVED = np.array([0.3, 2.1, 1.4, 0.9, 1.8, 2.6, 1.1, 0.2, 1.9, 1.7])
 # a standard normal prior on the mean of normal observations of sd 1

@@ -10,11 +10,11 @@ import lots
 import numpy as np
 import pytest
 from bnn import inference, learned
-from browser import find_axe_violations, open_page
-from node import find_node
 from pypdf import PdfReader
 from studies import class_gains
 from test_site import ROOT, address, chromium, site
+from tools.browser import find_axe_violations, open_page
+from tools.node import find_node
 
 __all__ = ["address", "chromium", "site"]  # fixtures of the site's tests
 HEAD = ",".join(learned.COLUMNS)

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from functools import partial
 from types import SimpleNamespace
 
-import check_live
 import lots
 import numpy as np
 import pymc as pm
@@ -20,12 +19,13 @@ import xarray as xr
 from arviz_stats.base import array_stats
 from bnn import data, diagnose, inference, models, predict
 from bnn.fuse import fuse
-from browser import launch_chromium, open_page, serve
 from jax.extend.random import threefry_2x32
 from marionette import launch_firefox
-from node import LIVE, run_in_node, run_in_page
 from pytensor.compile.mode import Mode
 from scipy import stats
+from tools import check_live
+from tools.browser import launch_chromium, open_page, serve
+from tools.node import LIVE, run_in_node, run_in_page
 
 PATIENT = data.flat_moons(seed=1)
 X, Y = PATIENT.X_train[:40], PATIENT.y_train[:40]

@@ -6,10 +6,10 @@ Chromium is asked for more, in `test_live_pages.py`. Without a Firefox all of th
 import re
 
 import pytest
-from browser import serve
-from chapters import BOOK
 from marionette import PLACES, SHOW, TEXT, firefox
 from test_live_pages import AGREE, BARE, START
+from tools.browser import serve
+from tools.chapters import BOOK
 
 __all__ = ["firefox"]  # a fixture
 PAD = {"moons": "[data-view=pad]", "tie": "[data-group='5']"}

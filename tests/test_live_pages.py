@@ -9,12 +9,12 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 from book_live import has_live_box
-from browser import find_axe_violations, open_page, open_tab, serve
 from docutils import nodes
 from docutils.utils import new_document
 from PIL import Image
-from stills import shrink
 from test_site import PAGES, ROOT, address, chromium, expect_none, parse, site
+from tools.browser import find_axe_violations, open_page, open_tab, serve
+from tools.stills import shrink
 
 __all__ = ["address", "chromium", "site"]  # fixtures of the site's tests
 PATIENCE = 240_000  # ms for a verdict, on a machine that has other things to do

@@ -15,16 +15,16 @@ from io import BytesIO
 import nbformat
 import numpy as np
 import pytest
-import stored
 from bnn import digits, score
 from book_stored import find_script
-from browser import COLOUR_RULES, FORM, _run_axe, open_context, open_tab
 from marionette import PLACES, SHOW, TEXT, firefox
 from PIL import Image
 from playwright._impl._driver import compute_driver_executable
 from scipy.special import expit, softmax
 from studies._tasks import digest_rows
 from test_site import ROOT, WIDTH, address, chromium, expect_none, site
+from tools import stored
+from tools.browser import COLOUR_RULES, FORM, _run_axe, open_context, open_tab
 
 __all__ = ["address", "chromium", "firefox", "site"]  # fixtures
 

@@ -12,7 +12,6 @@ from types import SimpleNamespace
 
 import arviz as az
 import calibrate_outputs
-import chapters
 import checks
 import jupytext
 import matplotlib.pyplot as plt
@@ -27,6 +26,7 @@ from hypothesis import strategies as st
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 from PIL import Image, ImageDraw
 from scipy import special
+from tools import chapters
 
 ROOT = Path(__file__).resolve().parents[1]
 LEVEL = outputs.set_level(1000)  # a book with a thousand estimates

@@ -5,15 +5,12 @@ import re
 from functools import cache
 from pathlib import Path
 
-import frames
 import lots
 import nbformat
 import pytest
 import yaml
-from binder_check import LIMIT_MB, check, has_namespaces, main
 from bnn.claims import MIME
 from book_pages import MADE_FROM, find_moved, name_page
-from browser import open_context, open_page
 from studies._tasks import digest_rows
 from test_site import (
     DOCUMENTS,
@@ -28,6 +25,9 @@ from test_site import (
     parse,
     site,
 )
+from tools import frames
+from tools.binder_check import LIMIT_MB, check, has_namespaces, main
+from tools.browser import open_context, open_page
 
 __all__ = ["address", "chromium", "site"]  # fixtures of the site's tests
 BOOK = ROOT / "book"
@@ -316,7 +316,7 @@ def test_a_number_with_an_error_on_a_plain_page_is_that_of_a_chapter(name):
 @pytest.fixture
 def pod(tmp_path, monkeypatch):
     """Write a notebook of one cell, and run it as Binder would."""
-    import binder_check
+    from tools import binder_check
 
     def run(source):
         nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
@@ -360,7 +360,7 @@ def test_a_chapter_that_takes_more_memory_than_a_pod_has_fails(pod):
 
 
 def test_a_row_of_a_pod_takes_the_place_of_its_own_and_no_other(tmp_path, monkeypatch):
-    import binder_check
+    from tools import binder_check
 
     monkeypatch.setattr(binder_check, "DATA", tmp_path)
     for name, seconds in (("b", 1), ("a", 2), ("gone", 3), ("b", 4)):

@@ -5,11 +5,11 @@ import json
 import re
 import unicodedata
 
-import pdf
 import pytest
-from browser import open_page
 from pypdf import PdfReader
 from test_site import ROOT, address, chromium, site
+from tools import pdf
+from tools.browser import open_page
 
 __all__ = ["address", "chromium", "site"]
 NAMES = ["hierarchical_nuts", "unpooled"]  # each links to sections of the other

@@ -6,11 +6,11 @@ import json
 import numpy as np
 import pymc as pm
 import pytest
-import release_posteriors
 import xarray as xr
 import yaml
 from bnn import cache, inference, published
-from chapters import BOOK
+from tools import release_posteriors
+from tools.chapters import BOOK
 
 ASKED = inference.ONE_CORE | {"chains": 2, "draws": 30, "tune": 20}
 ROOT = BOOK.parent

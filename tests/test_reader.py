@@ -8,14 +8,13 @@ import sys
 from functools import cache
 from importlib.metadata import distribution, packages_distributions
 
-import branches
 import pytest
-import reader
 from bnn import environment
-from chapters import find_chapters
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from test_setup import ROOT
+from tools import branches, reader
+from tools.chapters import find_chapters
 
 BOOK = ROOT / "book"
 BINDER = ROOT / ".binder"

@@ -4,11 +4,11 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 from book_search import outline, run_pagefind, spell_formula
-from browser import find_axe_violations, open_page
 from docutils import nodes
 from docutils.utils import new_document
 from sphinx_exercise.nodes import solution_node
 from test_site import WIDTH, address, chromium, count_ids, expect_none, site, weigh
+from tools.browser import find_axe_violations, open_page
 
 __all__ = ["address", "chromium", "site"]  # fixtures of the site's tests
 

@@ -30,7 +30,7 @@ class Checkout:
 
     def __init__(self, folder):
         self.folder, self.log = folder / "book of mine", folder / "log"
-        for name in ("book/_tools/setup.sh", "book/bnn/environment.py", "requirements.txt", ".python-version"):
+        for name in ("book/tools/setup.sh", "book/bnn/environment.py", "requirements.txt", ".python-version"):
             (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, self.folder / name)
         self.tools, self.home = folder / "tools", folder / "home"
@@ -52,7 +52,7 @@ class Checkout:
     def run(self, **variables):
         env = {"PATH": os.pathsep.join(map(str, self.path)), "HOME": str(self.home)}
         env |= {"PYENV_ROOT": str(self.home / "pyenv")} | variables
-        script = self.folder / "book/_tools/setup.sh"
+        script = self.folder / "book/tools/setup.sh"
         return subprocess.run([BASH, script], env=env, cwd="/", capture_output=True, text=True, check=False)
 
     @property

@@ -14,7 +14,10 @@ import nbformat
 import pytest
 import yaml
 from book_tables import tidy_table
-from browser import (
+from bs4 import BeautifulSoup
+from filelock import FileLock
+from test_examples import PUBLIC
+from tools.browser import (
     find_colour_violations,
     find_form_violations,
     launch_chromium,
@@ -24,9 +27,6 @@ from browser import (
     serve,
     unfold,
 )
-from bs4 import BeautifulSoup
-from filelock import FileLock
-from test_examples import PUBLIC
 
 ROOT = Path(__file__).parents[1]
 HTML = ROOT / "_build" / "html"

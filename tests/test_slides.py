@@ -13,19 +13,18 @@ from pathlib import Path
 
 import lots
 import pytest
-from browser import find_axe_violations, open_context, open_tab, serve
 from bs4 import BeautifulSoup
 from PIL import Image
 from pypdf import PdfReader
 from test_site import ROOT, chromium, expect_none, site
+from tools.browser import find_axe_violations, open_context, open_tab, serve
 
 sys.path.append(str(ROOT / "book" / "_ext"))  # as Sphinx does for the build
 
-sys.path.append(str(ROOT / "book" / "_tools"))
 
 import book_slides
-import slide_figures
 from book_pages import list_terms
+from tools import slide_figures
 
 __all__ = ["chromium", "site"]  # fixtures of the site's tests
 SOURCE = ROOT / "book" / "teach" / "slides"

@@ -17,13 +17,13 @@ from collections import Counter
 import numpy as np
 import pytest
 from bnn.report import DATA
-from chapters import machine
-from digests import find_head, read_versions
 from distributed import Client
 from studies import __main__ as command
 from studies import _checks, _tasks
 from studies.__main__ import check, list_in_order, load, main, names, run
 from studies._tasks import PACKAGES, digest_rows
+from tools.chapters import machine
+from tools.digests import find_head, read_versions
 
 PATHS = {name: DATA / f"{name}.json" for name in names() if (DATA / f"{name}.json").exists()}
 COMPARED = [name for name in PATHS if not load(name).MEASURED]

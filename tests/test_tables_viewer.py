@@ -4,8 +4,8 @@ import json
 
 import pytest
 from book_pages import write_cell
-from browser import open_context, open_tab
 from test_site import ROOT, address, chromium, parse, site, window
+from tools.browser import open_context, open_tab
 
 __all__ = ["address", "chromium", "site", "window"]  # fixtures of the site's tests
 

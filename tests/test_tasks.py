@@ -8,11 +8,11 @@ import threading
 from pathlib import Path
 
 import dask
-import digests
 import lots
 import pytest
 from distributed import Client, LocalCluster
 from studies import _tasks
+from tools import digests
 
 TOY = '''
 import os, signal, time

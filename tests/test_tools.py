@@ -6,19 +6,18 @@ import subprocess
 import sys
 from functools import partial
 
-import frames
 import nbformat
 import numpy as np
-import pdf
 import pytest
 import xarray as xr
 from bnn import priors
 from bnn.claims import MIME, Claims
 from book_site import add_size
-from chapters import BOOK, find_chapters, kernel_environment
-from claims import gather
-from cover import PICTURES, find_picture
 from PIL import Image
+from tools import frames, pdf
+from tools.chapters import BOOK, find_chapters, kernel_environment
+from tools.claims import gather
+from tools.cover import PICTURES, find_picture
 
 NOTEBOOK = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
 

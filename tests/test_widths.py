@@ -6,9 +6,9 @@ import lots
 import nbformat
 import pytest
 from book_lines import wrap_line
-from browser import open_page, open_tab, unfold
 from test_core_pages import CORE, MAX_COLUMNS
 from test_site import PAGES, ROOT, address, chromium, expect_none, site, window
+from tools.browser import open_page, open_tab, unfold
 
 __all__ = ["address", "chromium", "site", "window"]  # fixtures of the site's tests
 

@@ -70,7 +70,7 @@ def test_a_release_comes_with_the_book_as_a_pdf_its_site_its_sources_and_posteri
 def test_the_buttons_branches_are_pushed_before_the_site_that_links_to_them():
     assert needs(JOBS["publish", "deploy"]) == ["branches"]
     (push,) = (step for step in JOBS["publish", "branches"]["steps"] if "run" in step)
-    assert push["run"].startswith("python3 book/_tools/branches.py ")
+    assert push["run"].startswith("python3 book/tools/branches.py ")
     assert "${{" not in push["run"]  # the token is in the environment, not in the command's text
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import ClassVar
 from urllib.parse import quote, urlencode
 
-import branches
 import nbformat
 import yaml
 from bnn.claims import MIME, judge_together
@@ -17,6 +16,7 @@ from PIL import Image
 from sphinx import addnodes
 from sphinx.transforms import SphinxTransform
 from sphinx.util.docutils import SphinxDirective
+from tools import branches
 
 ROOT = Path(__file__).resolve().parents[2]
 BOOK = ROOT / "book"

@@ -10,7 +10,6 @@ from io import BytesIO
 from pathlib import Path
 from typing import ClassVar
 
-import slide_figures
 from book_pages import BOOK, list_chapters, measure_picture, name_claim, read_title
 from bs4 import BeautifulSoup
 from docutils import nodes
@@ -20,6 +19,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 from sphinx.util.docutils import SphinxDirective
 from sphinx_revealjs.nodes import revealjs_section
+from tools import slide_figures
 
 MAX_LINES, MAX_ROWS, MAX_COLUMNS = 16, 8, 6  # what can be read from the back row
 CODE_WIDTH, CODE_SIZES = 1700, (24, 34)  # pixels of a slide of 1920: for a line of code, and for its letters

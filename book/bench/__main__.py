@@ -18,9 +18,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 from bnn.report import DATA
-from chapters import machine
 from studies.__main__ import PACKAGES
 from studies._tasks import digest_rows, find_commit
+from tools.chapters import machine
 
 ENVIRONMENT = {
     "BNN_PROGRESS": "off",

@@ -18,11 +18,3 @@ and its table is ``book/data/<module>.json``: the rows, their digest, and the ve
 made them. ``checked`` says under which code and lock (`digests`) it was made, or some of its rows were computed again
 and found to agree (`_checks`); the tests ask that this is the present one.
 """
-
-import sys
-from pathlib import Path
-
-# a Dask worker that was started elsewhere has `bnn` and `studies` on its path, by the environment, but not the tools
-TOOLS = str(Path(__file__).resolve().parents[1] / "_tools")
-if TOOLS not in sys.path:
-    sys.path.append(TOOLS)

@@ -22,8 +22,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 from bnn.report import DATA
-from chapters import machine
-from digests import find_head
+from tools.chapters import machine
+from tools.digests import find_head
 
 import studies
 from studies import _checks, _tasks

@@ -13,8 +13,8 @@ import json
 from itertools import groupby
 
 import numpy as np
-from digests import read_versions
 from scipy import stats
+from tools.digests import read_versions
 
 from studies import _tasks
 

@@ -21,8 +21,8 @@ from itertools import groupby
 from pathlib import Path
 
 import psutil
-from chapters import REQUIREMENTS, machine
-from digests import OURS, digest_dependencies, read_source
+from tools.chapters import REQUIREMENTS, machine
+from tools.digests import OURS, digest_dependencies, read_source
 
 PACKAGES = ("pymc", "pytensor", "numba", "numpy", "scikit-learn", "jax", "nutpie")
 FOLDER, SCHEDULER, JOBS = "BNN_TASKS", "SCHEDULER", "JOBS"  # environment variables

@@ -3,7 +3,7 @@
 As in `run_cost`, the compile cache is warm and no posterior is cached.
 """
 
-from assignments import SOURCE, list_names
+from tools.assignments import SOURCE, list_names
 
 from studies.run_cost import measure
 

@@ -12,7 +12,7 @@ import pymc as pm
 from bnn import inference, posteriors, reference
 from bnn.fuse import fuse
 from bnn.posteriors import CURVES, FLAT, HIERARCHICAL, NAMES
-from node import run_in_node
+from tools.node import run_in_node
 
 from studies.reference import build_curves
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 if __name__ == "__main__":
     root = Path(__file__).resolve().parents[2]
-    sys.path[:0] = [str(root / path) for path in ("book", "book/_tools", "book/_ext", "tests")]
+    sys.path[:0] = [str(root / path) for path in ("book", "book/_ext", "tests")]
     from faults.plant import main
 
     sys.exit(main())

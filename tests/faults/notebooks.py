@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 
-import chapters
 import checks
 import nbformat
 import nbval_outputs
@@ -25,6 +24,7 @@ import test_chapters
 from bnn.claims import MIME
 from nbformat.v4 import new_output
 from PIL import Image
+from tools import chapters
 
 PNG = "image/png"
 ESTIMATE = re.compile(r"([-−]?\d[\d,]*(?:\.\d+)?) ± (\d+(?:\.\d+)?)(?: \(n=(\d+)\))?")

@@ -30,7 +30,7 @@ from pathlib import Path
 from faults import notebooks, plugin, read_sources, tables
 
 ROOT = Path(__file__).resolve().parents[2]
-PATHS = ("book", "book/_tools", "book/_ext", "tests")
+PATHS = ("book", "book/_ext", "tests")
 WANTED = 0.95  # share of the faults in sources
 PYTEST = ("-x", "-q", "-p", "no:cacheprovider", "-p", "faults.plugin", "--tb=line", "--hypothesis-seed=0")
 # a run hangs after so many times the CPU-seconds that it takes without a fault, and so many more; or so many in all

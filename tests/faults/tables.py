@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import test_studies
-from chapters import machine
-from digests import read_versions
 from studies import _checks, _tasks
+from tools.chapters import machine
+from tools.digests import read_versions
 
 STUDY = "flat_advi_seeds"
 

@@ -7,7 +7,7 @@ import yaml
 
 HERE = Path(__file__).resolve().parent
 BOOK = HERE.parents[1]
-sys.path[:0] = [str(BOOK), str(BOOK / "_ext"), str(BOOK / "_tools")]
+sys.path[:0] = [str(BOOK), str(BOOK / "_ext")]
 
 from book_site import copy_mathjax  # noqa: E402, after the path to it
 

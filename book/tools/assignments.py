@@ -1,7 +1,7 @@
 """Make the assignments: ``book/teach/assignments/source/<name>.md`` in, students' notebooks out.
 
-    python book/_tools/assignments.py                          the releases in book/teach/assignments/release
-    python book/_tools/assignments.py --course /srv/hbnn       a course folder for nbgrader, with source and release
+    python -m tools.assignments                          the releases in book/teach/assignments/release
+    python -m tools.assignments --course /srv/hbnn       a course folder for nbgrader, with source and release
 
 The md is what people edit: it holds solutions, hidden tests and model answers. nbgrader takes them out. Nothing is
 executed, and the same md gives the same bytes.

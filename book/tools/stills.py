@@ -1,6 +1,6 @@
 """Make the still pictures of the live boxes, from the boxes themselves: ``book/_static/live/<name>.png``.
 
-    python book/_tools/stills.py            all, from the built site (needs a Chromium)
+    python -m tools.stills            all, from the built site (needs a Chromium)
 
 A still is what a reader sees who touches nothing and waits for the verdict; it stands where there are no scripts, in
 print and in JupyterLab. Draws depend on the seed alone, so it is the same picture on every machine, but for its edges.
@@ -11,9 +11,10 @@ from pathlib import Path
 
 import numpy as np
 from bnn import plots
-from browser import launch_chromium, serve
-from chapters import BOOK
 from PIL import Image
+
+from tools.browser import launch_chromium, serve
+from tools.chapters import BOOK
 
 BOXES = {
     "moons": ("flat_advi", ".live-stage", ".live-pad .live-row, .live-asks, .live-readout output"),

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
-from browser import find_chromium, launch_chromium, open_page, serve
 from pypdf import PdfReader, PdfWriter
 from pypdf.constants import PageLabelStyle
 from pypdf.generic import ArrayObject, DictionaryObject, FloatObject, NameObject, NullObject, TextStringObject
+
+from tools.browser import find_chromium, launch_chromium, open_page, serve
 
 ROOT = Path(__file__).resolve().parents[2]
 HTML = ROOT / "_build" / "html"

@@ -1,7 +1,7 @@
 """The environment of somebody who reads and runs: what the chapters need, out of the lock, pins and hashes as there.
 
-    python book/_tools/reader.py            write .binder/requirements.txt (`make lock` does)
-    python book/_tools/reader.py --colab    print what of it Google Colab must be given: not what its own kernel runs on
+    python book/tools/reader.py            write .binder/requirements.txt (`make lock` does)
+    python book/tools/reader.py --colab    print what of it Google Colab must be given: not what its own kernel runs on
 
 Nothing but the standard library: Colab calls this before anything is installed.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 READER = ROOT / ".binder" / "requirements.txt"
 CHAPTERS = "what the chapters run (reader)"
-HEAD = "# The reader's part of requirements.txt, taken out by `make lock` (book/_tools/reader.py). Do not edit it.\n"
+HEAD = "# The reader's part of requirements.txt, taken out by `make lock` (book/tools/reader.py). Do not edit it.\n"
 
 
 def read_roots(text, section="(reader)"):
@@ -80,7 +80,7 @@ def main(arguments):
     elif not arguments:
         READER.write_text(HEAD + take(lock, close(lock, read_roots(wanted))), encoding="utf-8")
     else:
-        sys.exit("usage: python book/_tools/reader.py [--colab]")
+        sys.exit("usage: python book/tools/reader.py [--colab]")
 
 
 if __name__ == "__main__":

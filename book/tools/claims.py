@@ -6,7 +6,8 @@ import sys
 
 import nbformat
 from bnn.claims import MIME
-from chapters import BOOK, find_chapters
+
+from tools.chapters import BOOK, find_chapters
 
 
 def gather(book=BOOK):

@@ -43,7 +43,8 @@ from filelock import FileLock, Timeout
 ROOT = Path(__file__).resolve().parents[2]
 sys.path += [str(ROOT / "book" / "_ext"), str(ROOT / "tests")]
 from book_hub import make_link  # noqa: E402
-from browser import find_chromium, launch_chromium  # noqa: E402
+
+from tools.browser import find_chromium, launch_chromium  # noqa: E402
 
 SHARED = Path("/srv/hbnn")  # the class's folder, as on the page and in book/teach/hub
 WORK = Path("/opt/hbnn-hub-check")  # what a real server has already: a Python, an environment, homes
@@ -690,7 +691,7 @@ def prepare_course(env, grader):
         shutil.copy(book / "teach" / "hub" / name, settings / place)
     run(["chown", "-R", f"{grader.uid}:{grader.gid}", settings])
     run([env / "jupyter", "labextension", "enable", "--level=user", *GRADERS_LAB], user=grader)
-    run([env / "python", book / "_tools" / "assignments.py", "--course", course, ASSIGNMENT], user=grader)
+    run([env / "python", book / "tools" / "assignments.py", "--course", course, ASSIGNMENT], user=grader)
     (SHARED / "exchange" / COURSE).mkdir()  # before a student makes a folder of this name
     run(["chown", f"{grader.uid}:{grader.gid}", SHARED / "exchange" / COURSE])
     run([env / "nbgrader", "release_assignment", ASSIGNMENT], user=grader, cwd=course)
@@ -792,8 +793,9 @@ def measure_caches(students, path):
 def write_costs(rows):
     """Keep what was measured, with where and with what: book/data/hub_cost.json."""
     from bnn.report import DATA
-    from chapters import machine
     from studies._tasks import digest_rows, find_commit
+
+    from tools.chapters import machine
 
     table = {
         "study": "hub_cost", "measured": True, "commit": find_commit(), "machine": machine(),

@@ -1,6 +1,6 @@
 """The two branches that the pages' buttons open, made of the commit that is checked out.
 
-    python book/_tools/branches.py REMOTE REPOSITORY    bring them to REMOTE where they differ; readers fetch REPOSITORY
+    python book/tools/branches.py REMOTE REPOSITORY    bring them to REMOTE where they differ; readers fetch REPOSITORY
 
 `environment` is `.binder` alone: Binder builds an image for each commit of it, so a change of text builds none.
 `colab` has the chapters with one cell more, at the top, that fetches what Colab lacks; each copy of the cell names the
@@ -28,7 +28,7 @@ if "google.colab" in sys.modules and "bnn" not in sys.modules:
         cd /content/{folder}
         git fetch -q --depth 1 {repository} {commit}
         git checkout -q FETCH_HEAD
-        "$0" book/_tools/reader.py --colab > /tmp/reader.txt
+        "$0" book/tools/reader.py --colab > /tmp/reader.txt
         "$0" -m pip install -q --no-deps --require-hashes -r /tmp/reader.txt
         "$0" book/bnn/environment.py --install
     """, sys.executable], check=True)
@@ -99,5 +99,5 @@ def main(remote, repository):
 
 if __name__ == "__main__":
     if len(sys.argv) != 3:
-        sys.exit("usage: python book/_tools/branches.py REMOTE REPOSITORY (where to push; what a reader fetches from)")
+        sys.exit("usage: python book/tools/branches.py REMOTE REPOSITORY (where to push; what a reader fetches from)")
     main(*sys.argv[1:])

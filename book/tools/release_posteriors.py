@@ -1,7 +1,7 @@
 """Make what a release publishes for readers who do not want to sample (`bnn.published`), and see what rounding moves.
 
-    python book/_tools/release_posteriors.py FOLDER              sample, and write FOLDER/posteriors.json and its files
-    python book/_tools/release_posteriors.py FOLDER --compare    then run chapters with these draws and with their own
+    python -m tools.release_posteriors FOLDER              sample, and write FOLDER/posteriors.json and its files
+    python -m tools.release_posteriors FOLDER --compare    then run chapters with these draws and with their own
 
 The draws come from the chapter's own cells, on the machine that runs this. `--compare` executes each chapter twice and
 fails where a printed number moves by more than its two errors combined, or where words do. Where a chapter only
@@ -16,11 +16,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-import chapters
 import jupytext
 from bnn import cache, published
 from nbclient import NotebookClient
-from stored import run_cells
+
+from tools import chapters
+from tools.stored import run_cells
 
 sys.path.append(str(chapters.BOOK.parent / "tests"))
 import outputs

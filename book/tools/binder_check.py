@@ -1,8 +1,8 @@
 """Run chapters from top to bottom as a Binder pod would: one CPU, 2 GB, cold compile caches, no posterior, no network.
 
-    python book/_tools/binder_check.py              every chapter
-    python book/_tools/binder_check.py moons        one of them
-    python book/_tools/binder_check.py --python _build/reader/bin/python moons
+    python -m tools.binder_check              every chapter
+    python -m tools.binder_check moons        one of them
+    python -m tools.binder_check --python _build/reader/bin/python moons
                                                     with the packages of another environment: `make binder-check`
 
 Each chapter's row goes into book/data/binder_cost.json as soon as it is known.
@@ -25,9 +25,10 @@ from pathlib import Path
 
 import psutil
 from bnn.report import DATA
-from chapters import BOOK, find_chapters, machine
 from filelock import FileLock
 from studies._tasks import PACKAGES, digest_rows, find_commit
+
+from tools.chapters import BOOK, find_chapters, machine
 
 LIMIT_MB, AIM_MB, AIM_SECONDS = 2048, 1536, 600  # a pod's memory; ours, and ours in CPU-seconds, cold
 CGROUPS = (  # where groups are, the file of the limit, and what memory.stat calls memory that cannot be given back

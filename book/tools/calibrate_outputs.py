@@ -1,8 +1,8 @@
 """How far do honest runs lie apart? Execute the chapters again with other seeds, and write down what moves how far.
 
-    python book/_tools/calibrate_outputs.py                     20 replicates of every chapter, then the record
-    python book/_tools/calibrate_outputs.py moons --replicates 3
-    python book/_tools/calibrate_outputs.py --replicates 0      the record alone, from the runs that are there
+    python book/tools/calibrate_outputs.py                     20 replicates of every chapter, then the record
+    python book/tools/calibrate_outputs.py moons --replicates 3
+    python book/tools/calibrate_outputs.py --replicates 0      the record alone, from the runs that are there
 
 Another machine rounds the last bits otherwise, and a sampler turns last bits into other draws. Other seeds of the
 samplers, and settings that change last bits, do the same on one machine: data, splits, baselines and tables of studies
@@ -36,13 +36,14 @@ from collections import Counter
 from itertools import combinations
 from pathlib import Path
 
-import chapters
 import jupytext
 import nbformat
 import numpy as np
 from bnn import claims, report
 from nbclient import NotebookClient
 from scipy import special
+
+from tools import chapters
 
 sys.path.append(str(chapters.BOOK.parent / "tests"))
 import checks
@@ -487,7 +488,7 @@ def _summarise(found, fitted, pictures, record):
 def _describe_origin(runs):
     commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=chapters.BOOK, capture_output=True, text=True)
     return {
-        "tool": "book/_tools/calibrate_outputs.py",
+        "tool": "book/tools/calibrate_outputs.py",
         "commit": commit.stdout.strip(),
         "runs": {chapter: len(nbs) for chapter, nbs in sorted(runs.items())},
         "machine": chapters.machine(),

@@ -13,7 +13,7 @@ import tarfile
 import urllib.request
 from pathlib import Path
 
-from node import LIVE, find_node
+from tools.node import LIVE, find_node
 
 ADDRESS = "https://registry.npmjs.org/typescript/-/typescript-5.9.3.tgz"
 SHA512 = "jl1vZzPDinLr9eUt3J/t7V6FgNEw9QjvBPdysz9KfQDD41fQrC2Y4vKQdiaUpFT4bXlb1RHhLpp8wtm6M5TgSw=="

@@ -1,7 +1,7 @@
 """Make the pictures that a reader moves with a slider: ``book/_static/frames/<name>-<k>.png`` and ``<name>.json``.
 
-    python book/_tools/frames.py            both
-    python book/_tools/frames.py new_category
+    python -m tools.frames            both
+    python -m tools.frames new_category
 
 Each picture is computed here, with the book's models and verdicts; the page shows one at a time.
 """
@@ -20,9 +20,10 @@ import matplotlib.pyplot as plt
 from bnn import data, diagnose, inference, models, plots, predict, priors, score, symmetry
 from bnn.cache import cached
 from bnn.fuse import fuse
-from chapters import BOOK
 from PIL import Image
 from studies._tasks import digest_rows
+
+from tools.chapters import BOOK
 
 FOLDER = BOOK / "_static" / "frames"
 N_HIDDEN = (12, 12)

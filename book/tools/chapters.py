@@ -1,7 +1,7 @@
 """Execute chapters: ``book/<name>.md`` in, ``book/<name>.ipynb`` out.
 
-    python book/_tools/chapters.py            every chapter
-    python book/_tools/chapters.py moons      one of them
+    python -m tools.chapters            every chapter
+    python -m tools.chapters moons      one of them
 
 The md is what people edit and review; the ipynb is written here and nowhere else, so that what it shows
 was computed by the code beside it. Two runs on one machine write the same bytes. A chapter whose code
@@ -21,15 +21,16 @@ from pathlib import Path
 
 import jupytext
 import nbformat
-import slide_figures
 import yaml
 from bnn import environment
-from digests import LOCKED, digest_dependencies, read_versions
 from jupyter_client.kernelspec import NoSuchKernel
 from jupytext.myst import MystMetadataParsingError
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat.reader import NotJSONError
+
+from tools import slide_figures
+from tools.digests import LOCKED, digest_dependencies, read_versions
 
 BOOK = Path(__file__).resolve().parents[1]
 REQUIREMENTS = BOOK.parent / "requirements.txt"

@@ -4,7 +4,8 @@ import base64
 import sys
 
 import nbformat
-from chapters import BOOK
+
+from tools.chapters import BOOK
 
 PICTURES = {
     "cover.png": ("flat_advi", "fig-flat-advi-uncertainty"),

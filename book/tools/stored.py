@@ -1,7 +1,7 @@
 """Store the posteriors that live pages ask: ``book/_static/live/<chapter>.bin``, and ``<chapter>.json`` beside it.
 
-    python book/_tools/stored.py              both: digits, flat_advi
-    python book/_tools/stored.py flat_advi
+    python -m tools.stored              both: digits, flat_advi
+    python -m tools.stored flat_advi
 
 A chapter's own cells are run, so that a page asks the networks of its own fit and keeps its own limit. The json holds
 how the numbers are packed, what else the page shows, and digests of the cells, of the pictures and of the bytes.
@@ -23,8 +23,9 @@ from scipy.stats import norm
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from bnn import plots, score
-from chapters import BOOK
 from studies._tasks import digest_rows
+
+from tools.chapters import BOOK
 
 FOLDER = BOOK / "_static" / "live"
 LAYERS = ("w1", "b1", "w2", "b2", "w3", "b3")
