@@ -13,9 +13,11 @@ import xarray as xr
 from bnn.fuse import fuse
 from bnn.fused import NetworkLogLik, network_loglik
 from bnn.fused_output import NetworkOutput
+from bnn.refused import Refused
 from bnn.rows import OUTSIDE, SortRows, StackRows
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pymc.model.fgraph import fgraph_from_model
 from pytensor.graph.traversal import ancestors
 
 G, N, F, H, K = 3, 5, 2, 4, 6  # groups, points, features, units of the first and the second layer
@@ -633,8 +635,9 @@ REFUSED = {
 def test_what_is_not_recognised_is_refused_by_name(name):
     build, message = REFUSED[name]
     model = make(build)
-    with pytest.raises(ValueError, match=message) as error:
+    with pytest.raises(Refused, match=message) as error:
         fuse(model)
+    assert error.value.complaints == [str(error.value)]
     with pytest.warns(UserWarning, match=message) as caught:
         assert fuse(model, strict=False) is model
     assert str(error.value) in [str(w.message) for w in caught]
@@ -646,16 +649,26 @@ def test_what_is_no_model_is_refused(strict):
         fuse([], strict=strict)
 
 
-def test_labels_other_than_0_and_1_are_refused():
-    model = make(lambda: observe(network(), 2 * Y1))
-    with pytest.raises(ValueError, match="y holds labels other than 0 and 1; wanted: 0 and 1"):
+@pytest.mark.parametrize("wrap", [np.asarray, lambda y: pm.Data("labels", y)], ids=["constant", "data"])
+def test_labels_other_than_0_and_1_are_refused(wrap):
+    model = make(lambda: observe(network(), wrap(2 * Y1)))
+    with pytest.raises(Refused, match="y holds labels other than 0 and 1; wanted: 0 and 1"):
         fuse(model)
+
+
+def test_a_mistake_in_here_is_no_refusal(monkeypatch):
+    def fail(*_, **__):
+        raise ValueError("a mistake")
+
+    monkeypatch.setattr("bnn.fuse.network_loglik", fail)
+    with pytest.raises(ValueError, match="a mistake"):
+        fuse(make(FUSES["@"]), strict=False)
 
 
 def test_points_that_cannot_be_compared_are_refused():
     with pm.Model() as model:
         observe(np.full((N, F), 1e300) @ normal("w", F))
-    with pytest.raises(ValueError, match="not finite at any weights; wanted: finite points"):
+    with pytest.raises(Refused, match="not finite at any weights; wanted: finite points"):
         fuse(model)
 
 
@@ -711,6 +724,17 @@ def test_names_dims_coords_and_data_stay_and_the_original_is_not_changed():
     assert [v.name for v in fast.deterministics] == ["h", "p"]
     assert sorted(v.name for v in fast.data_vars) == ["X", "g", "labels"]
     assert not set(fast.named_vars.values()) & set(model.named_vars.values())
+
+
+def test_a_model_has_its_initial_values_while_it_is_copied_too(monkeypatch):
+    def copy(bare):
+        assert model.rvs_to_initial_values[model["w"]] is not None
+        return fgraph_from_model(bare)
+
+    monkeypatch.setattr("bnn.fuse.fgraph_from_model", copy)
+    with pm.Model() as model:
+        observe(X1 @ pm.Normal("w", shape=F, initval=np.ones(F)))
+    assert fuse(model, check=False).initial_point()["w"].tolist() == [1, 1]
 
 
 def test_deterministics_are_those_of_the_model():

@@ -23,6 +23,7 @@ from pytensor.tensor.random.op import RandomVariable
 from bnn.fused import network_loglik
 from bnn.fused_output import network_output
 from bnn.layers import DTYPES
+from bnn.refused import Refused
 from bnn.rows import OUTSIDE, StackRows
 from bnn.typed import (
     Axis,
@@ -48,7 +49,7 @@ def _arrange(leaf, order, lengths):
     """The expression with these axes in this order; along those that it lacks, it is repeated to their lengths."""
     axes = [axis.axis if isinstance(axis, Rows) else axis for axis in leaf.axes if not isinstance(axis, Taken)]
     if len(set(axes)) < len(axes) or not set(axes) <= set(order):
-        raise ValueError(
+        raise Refused(
             f"{describe(leaf.value)} has an axis too many; wanted: points (group, obs, feature), weights (group, "
             "n_in, n_out), biases (group, n_out), or all without group; for points in rows w[group] and b[group]"
         )
@@ -63,7 +64,7 @@ def _arrange(leaf, order, lengths):
 
 
 def _find_groups(name, network, rows):
-    """The index of groups, axes that count groups, and the lengths of all axes; ValueError for axes that do not fit."""
+    """The index of groups, axes that count groups, and the lengths of all axes; Refused for axes that do not fit."""
     leaves = [leaf for layer in network.layers for leaf in (layer.weights, *layer.biases)]
     indices = list_rows(leaves)
     own = [axis for axis in rows if any(axis in leaf.axes for leaf in leaves)]
@@ -72,27 +73,27 @@ def _find_groups(name, network, rows):
         for axis, n in zip(leaf.axes, leaf.value.shape, strict=True):
             lengths.setdefault(axis.axis if isinstance(axis, Rows) else axis, n)
     if any(not (i.axis is indices[0].axis and is_same(i.index, indices[0].index)) for i in indices):
-        raise ValueError(f"{name}: weights are indexed by different groups; wanted: one index, w1[group], w2[group], …")
+        raise Refused(f"{name}: weights are indexed by different groups; wanted: one index, w1[group], w2[group], …")
     if (indices and (own or len(rows) > 1)) or len(own) == len(rows):
-        raise ValueError(
+        raise Refused(
             f"{name}: each point has weights of its own; wanted: weights (group, n_in, n_out) and points (group, obs, "
             "feature), or for points in rows weights indexed last, w[group], not mu + sd * z[group]"
         )
     if len(rows) > 2:
-        raise ValueError(f"{name} has {len(rows)} axes; wanted: (group, obs) or (obs,)")
+        raise Refused(f"{name} has {len(rows)} axes; wanted: (group, obs) or (obs,)")
     if any(is_random(axis.index) for axis in indices):
-        raise ValueError(f"{name}: the groups of the points are random; wanted: pm.Data or an array")
+        raise Refused(f"{name}: the groups of the points are random; wanted: pm.Data or an array")
     return indices, own, lengths
 
 
 def _build(name, network, labels, dtype):
-    """The fused log likelihood of what was read; ValueError where points and weights have other axes than it knows."""
+    """The fused log likelihood of what was read; Refused where points and weights have other axes than it knows."""
     rows = list(unfold(labels.axes))
     indices, own, lengths = _find_groups(name, network, rows)
     if any(part.parts for axis in labels.axes for part in axis.parts):
-        raise ValueError(f"{name}: axes are merged, and then masked or merged again; wanted: logit[mask]")
+        raise Refused(f"{name}: axes are merged, and then masked or merged again; wanted: logit[mask]")
     if any(axis.mask is not None and is_random(axis.mask) for axis in labels.axes):
-        raise ValueError(f"{name}: the mask of the points is random; wanted: pm.Data or an array")
+        raise Refused(f"{name}: the mask of the points is random; wanted: pm.Data or an array")
     X, y, n_obs, group = _arrange_points(network, labels, rows, own, indices, lengths)
     weights, biases, dtype = _arrange_layers(network, group, lengths, dtype)
     return network_loglik(X, y, weights, biases=biases, n_obs=n_obs, activation=network.activation, dtype=dtype)
@@ -122,7 +123,7 @@ def _build_output(name, var, network, axes, dtype):
     known = before | {*unfold(last.weights.axes)}  # any other one was added, and has length 1
     above = [a for a in last.weights.axes if isinstance(a, Axis) and a is not last.below and a not in before]
     if len(above) > 1:
-        raise ValueError(f"{name}: {describe(var)} has {len(above)} axes of outputs; wanted: weights (n_in, n_out)")
+        raise Refused(f"{name}: {describe(var)} has {len(above)} axes of outputs; wanted: weights (n_in, n_out)")
     rows = [axis for axis in unfold(axes) if axis in known and axis not in above]
     indices, own, lengths = _find_groups(name, network, rows)
     first, group, index = network.layers[0].below, own[0] if own else None, None
@@ -221,10 +222,12 @@ def fuse(model, *, strict=True, check=True, dtype=None):
     ------
     TypeError
         When `model` is no PyMC model.
+    Refused
+        (a ValueError) When there is no observed variable, or no network is understood that leads to one: it names the
+        expression, and the nearest one that is. Minibatches are refused, as each evaluation has other points, and so
+        are missing labels and labels other than 0 and 1.
     ValueError
-        When there is no observed variable, or no network is understood that leads to one: it names the expression, and
-        the nearest one that is. Minibatches are refused, as each evaluation has other points, and so are missing labels
-        and labels other than 0 and 1.
+        For another `dtype`.
     RuntimeError
         When the two likelihoods differ where they are compared: in what, and by how much.
 
@@ -253,11 +256,11 @@ def fuse(model, *, strict=True, check=True, dtype=None):
             found |= _read_outcome(model, rv, refused, dtype)
         if not found:
             none = "the model has no observed variable; wanted: pm.Bernoulli('y', ..., observed=y), or another outcome"
-            raise ValueError(refused[0] if refused else none)
+            raise Refused(refused[0] if refused else none)
         fast = _exchange(model, {old: new for old, (new, _) in found.items()})
         for old, (new, parameters) in found.items() if check else ():
             _compare(model, old, new, parameters, dtype)
-    except ValueError as error:
+    except Refused as error:
         if strict:
             raise
         warnings.warn(str(error), UserWarning, stacklevel=2)
@@ -271,12 +274,12 @@ def _read_outcome(model, rv, refused, dtype):
     """
     name, value, total_size, node = rv.name, model.rvs_to_values[rv], [], rv.owner
     if any(is_made_by(v, MinibatchOp) for v in ancestors([rv, value])):
-        raise ValueError(
+        raise Refused(
             f"{name} is observed on a pm.Minibatch, other points at each evaluation; wanted: all points, or pm.fit on "
             "the model as it is"
         )
     if f"{name.removesuffix('_observed')}_unobserved" in model.named_vars:
-        raise ValueError(f"{name.removesuffix('_observed')} has missing values; wanted: observed without masked or NaN")
+        raise Refused(f"{name.removesuffix('_observed')} has missing values; wanted: observed without masked or NaN")
     if is_made_by(rv, MinibatchRandomVariable):
         node, total_size = rv.owner.inputs[0].owner, rv.owner.inputs[1:]
     if not isinstance(node.op, BernoulliRV):
@@ -286,13 +289,11 @@ def _read_outcome(model, rv, refused, dtype):
         return found
     for other in (*model.basic_RVs, *model.deterministics, *model.potentials):
         if other is not rv and rv in ancestors([other]):
-            raise ValueError(f"{other.name} is computed from {name}, which will be no variable; wanted: from its data")
+            raise Refused(f"{other.name} is computed from {name}, which will be no variable; wanted: from its data")
     axes = [Axis() for _ in range(rv.ndim)]
     parameters = node.op.dist_params(node)
     if any(parameter.ndim != rv.ndim for parameter in parameters) or not axes:
-        raise ValueError(
-            f"{name} has {rv.ndim} axes and its probability {parameters[0].ndim}; wanted: one for each label"
-        )
+        raise Refused(f"{name} has {rv.ndim} axes and its probability {parameters[0].ndim}; wanted: one for each label")
     network = read_network(name, *read_sigmoid(name, parameters, axes))
     loglik = _build(name, network, Leaf(value, axes), dtype)
     loglik = loglik * get_scaling(total_size, value.shape) if total_size else loglik
@@ -314,8 +315,8 @@ def _find_networks(name, variables, found, refused, dtype):
                 if len(network.layers) > 1:
                     found[var] = _build_output(name, var, network, axes, dtype), _list_parameters(network)
                     continue
-            except ValueError as error:
-                refused.append(str(error))
+            except Refused as error:
+                refused += error.complaints
         _find_networks(name, var.owner.inputs, found, refused, dtype)
     return found
 
@@ -328,14 +329,10 @@ def _list_parameters(network):
 
 def _exchange(model, exchanged):
     """A new model in which observed variables are potentials, and the outputs of networks those of fused ones."""
-    starts = dict(model.rvs_to_initial_values)
-    try:  # PyMC does not copy a model with initial values
-        for rv in starts:
-            model.set_initval(rv, None)
-        graph, copies = fgraph_from_model(model)
-    finally:
-        for rv, start in starts.items():
-            model.set_initval(rv, start)
+    starts, bare = model.rvs_to_initial_values, object.__new__(type(model))
+    # PyMC does not copy a model with initial values: here is the same one without
+    vars(bare).update(vars(model) | {"rvs_to_initial_values": dict.fromkeys(starts)})
+    graph, copies = fgraph_from_model(bare)
     for old, new in exchanged.items():
         new = clone_get_equiv([], [new], copy_orphans=False, memo=dict(copies))[new]
         if old in model.observed_RVs:
@@ -377,7 +374,7 @@ def _compare(model, old, new, parameters, dtype=None, n_points=2, seed=0):
         if not all(np.isfinite(a).all() for a in expected):
             scale /= 10  # log(1 - p) where p is rounded to 1
             if scale < 1e-9:
-                raise ValueError(f"{name}: its log likelihood is not finite at any weights; wanted: finite points")
+                raise Refused(f"{name}: its log likelihood is not finite at any weights; wanted: finite points")
             continue
         n_points -= 1
         for what, a, b in zip(("value", *map(describe, parameters)), expected, found, strict=True):

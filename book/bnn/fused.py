@@ -19,6 +19,7 @@ from pytensor.link.numba.dispatch.basic import register_funcify_and_cache_key
 
 from bnn import layers
 from bnn.layers import CHUNK, make_functions, make_layers, njit
+from bnn.refused import Refused
 from bnn.simd import LANES, absolute, add_up, at_least, choose_positive, fma, load, splat, store
 
 SHORT = "leaves the last points of every group out; wanted: the longest group as long as X, all given together"
@@ -123,7 +124,7 @@ def make_kernel(activation, dtype, has_bias):
                     if i > 0:
                         move_back(theta, g, starts[i], sizes[i], sizes[i + 1], h, delta, below, above, n)
         if strange != 0:
-            raise ValueError("y holds labels other than 0 and 1; wanted: 0 and 1")
+            raise Refused("y holds labels other than 0 and 1; wanted: 0 and 1")
         if filled < longest:
             raise ValueError(short)
         return total
@@ -193,7 +194,7 @@ def _as_integers(value, name, dtype):
     if value.type.numpy_dtype.kind not in "iub":
         raise TypeError(f"{name} has type {value.type.dtype}; wanted: integers")
     if name == "y" and isinstance(value, Constant) and not np.isin(value.data, (0, 1)).all():
-        raise ValueError("y holds labels other than 0 and 1; wanted: 0 and 1")
+        raise Refused("y holds labels other than 0 and 1; wanted: 0 and 1")
     return pt.cast(value, dtype)
 
 

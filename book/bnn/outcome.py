@@ -4,7 +4,6 @@
 file.
 """
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from scipy.stats import norm
 
 from bnn import score, table
 from bnn.data import check_count, check_seed
+from bnn.refused import Refused
 from bnn.table import FIGURES, NOTHING, TRUTH, _join
 
 KINDS = ("binary", "real", "classes")
@@ -110,10 +110,10 @@ def read_outcome(source, *, group, features, outcome, kind=None, classes=None, i
     name, unit = ("the table", "row") if is_frame else (Path(source).name, "line")
     try:
         rows = table.read_table(source, group=group, features=features, label=None, ids=ids, sep=sep, decimal=decimal)
-    except ValueError as error:  # of the values, which the outcome's are joined to; or of the file
-        if not str(error).startswith(f"{name}: ") or outcome is None:
+    except Refused as error:  # of the values, which the outcome's are joined to
+        if outcome is None:
             raise
-        wrong = re.sub(r"^\d+ things are wrong\n- ", "", str(error).removeprefix(f"{name}: ")).split("\n- ")
+        wrong = error.complaints
     if outcome is None:
         return Rows(**vars(rows))
     frame = source.rename(columns=str) if is_frame else table._read_csv(Path(source), sep)
@@ -134,8 +134,7 @@ def read_outcome(source, *, group, features, outcome, kind=None, classes=None, i
     complaints += [problem] if problem else []
     wrong += [f"outcome {outcome!r} {complaint}" for complaint in complaints]
     if wrong:
-        several = f"{len(wrong)} things are wrong\n- " if len(wrong) > 1 else ""
-        raise ValueError(f"{name}: {several}" + "\n- ".join(wrong))
+        raise Refused(*wrong, where=name)
     labels = numbers if kind == "real" else pd.Index(names).get_indexer(_to_names(text, names)).astype("int32")
     given = vars(rows) | {"labels": labels, "columns": {"group": group, "label": outcome}}
     return Rows(**given, kind=kind, classes=names)

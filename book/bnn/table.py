@@ -12,6 +12,7 @@ import pandas as pd
 
 from bnn import predict, score
 from bnn.data import check_seed
+from bnn.refused import Refused
 
 FEW = 3  # rows or values that a message names
 NOTHING = ("", "NA", "N/A", "n/a", "#NA", "#N/A", "<NA>", "NaN", "nan", "-NaN", "-nan", "NULL", "null", "None")
@@ -188,8 +189,7 @@ def read_table(source, *, group, features, label, classes=None, ids=(), sep=",",
         labels, wrong = _to_labels(text[label], missing[label], classes)
         complaints += [f"label {label!r} {wrong}"] if wrong else []
     if complaints:
-        several = f"{len(complaints)} things are wrong\n- " if len(complaints) > 1 else ""
-        raise ValueError(f"{name}: {several}" + "\n- ".join(complaints))
+        raise Refused(*complaints, where=name)
     groups = tuple(sorted(text[group].unique(), key=_sort_key))
     place = pd.Index(groups).get_indexer(text[group])
     carried = {unit: number} | {column: frame[column].to_numpy() for column in ids}

@@ -25,6 +25,8 @@ from pytensor.tensor.random.type import RandomType
 from pytensor.tensor.shape import Reshape, SpecifyShape
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor, indices_from_subtensor
 
+from bnn.refused import Refused
+
 # --- axes, and what is read
 
 
@@ -261,7 +263,7 @@ def _read_sum(name, var, axes):
     full = [k for k, leaf in enumerate(leaves) if set(unfold(leaf.axes)) == every and not list_rows([leaf])]
     if len(full) != 1:
         both = " and ".join(describe(terms[k][0]) for k in full) or describe(var)
-        raise ValueError(
+        raise Refused(
             f"{name}: a sum of {both}, each with a value for every point; wanted: one product of points and weights, "
             "and biases, such as X @ w + b, or b[group] for rows"
         )
@@ -343,13 +345,13 @@ def _is_number(var, number):
 
 
 def read_network(name, var, axes):
-    """The network whose logit is `var`; ValueError with what stands there instead."""
+    """The network whose logit is `var`; Refused with what stands there instead."""
     layers, activations, above = [], [], None
     while True:
         var, axes, biases = _read_sum(name, var, axes)
         product = _read_product(var, axes)
         if product is None:
-            raise ValueError(
+            raise Refused(
                 f"{name}: {describe(var)} stands where layer {len(layers) + 1} from the end should be; wanted: a "
                 "product of units and weights such as h @ w, pt.dot(h, w), or (h * w).sum(-1), and biases"
             )
@@ -357,7 +359,7 @@ def read_network(name, var, axes):
         which = _find_weights(factors, axes, above)
         if which is None:
             both = " and ".join(describe(factor) for factor, _ in factors)
-            raise ValueError(f"{name}: a product of {both}, neither of them like weights; wanted: h @ w")
+            raise Refused(f"{name}: a product of {both}, neither of them like weights; wanted: h @ w")
         layers.insert(0, Layer(_peel_weights(*factors[which]), below, above, biases))
         var, axes = factors[1 - which]
         if not is_random(var):
@@ -366,8 +368,8 @@ def read_network(name, var, axes):
         found = _read_activation(var, axes)
         if found is None:
             if is_made_by(var, RandomVariable):
-                raise ValueError(f"{name}: the points {describe(var)} are random; wanted: pm.Data or an array")
-            raise ValueError(
+                raise Refused(f"{name}: the points {describe(var)} are random; wanted: pm.Data or an array")
+            raise Refused(
                 f"{name}: {describe(var)} stands where a hidden layer should be; wanted: pt.tanh(...) or "
                 "pt.maximum(..., 0) of a product of units and weights"
             )
@@ -375,7 +377,7 @@ def read_network(name, var, axes):
         activations.append(activation)
         above = below
     if len(set(activations)) > 1:
-        raise ValueError(f"{name}: layers of tanh and of ReLU; wanted: one activation in all hidden layers")
+        raise Refused(f"{name}: layers of tanh and of ReLU; wanted: one activation in all hidden layers")
     while is_made_by(var, DimShuffle) or (
         is_made_by(var, Reshape) and any(isinstance(axis, Axis) and axis.parts for axis in axes)
     ):
@@ -388,7 +390,7 @@ def read_sigmoid(name, parameters, axes):
     p, axes = _peel(parameters[0], axes)
     z = p.owner.inputs[0] if is_made_by(p, ps.Sigmoid) else _peel_logistic(p)
     if z is None:
-        raise ValueError(
+        raise Refused(
             f"{name}: its probability is {describe(p)}; wanted: logit_p=..., or p=pm.math.sigmoid(...), of a network"
         )
     return z, axes
