@@ -584,6 +584,12 @@ def test_a_live_notebook_is_watched_unless_the_environment_says_off(monkeypatch,
     assert inference.is_watched() is (setting == "on")
 
 
+@pytest.mark.parametrize("watched", [True, False])
+def test_progress_is_decided_when_a_sampler_is_told(monkeypatch, watched):
+    monkeypatch.setattr(inference, "is_watched", lambda: watched)
+    assert inference.ONE_CORE["progressbar"] is watched
+
+
 def test_an_ipython_without_a_kernel_is_no_notebook(monkeypatch):
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: None))
     monkeypatch.setattr(sys, "stderr", SimpleNamespace(isatty=lambda: False))

@@ -27,10 +27,14 @@ def is_watched():
     return os.environ.get(PROGRESS) != "off" and (is_kernel or sys.stderr.isatty())
 
 
-# For `pm.sample`: four chains, one after the other. PyMC's own check asks raw weights, which are not identified.
-ONE_CORE = {
-    "chains": 4, "cores": 1, "progressbar": is_watched(), "quiet": True, "compute_convergence_checks": False,
-}  # fmt: skip
+def __getattr__(name):
+    """`ONE_CORE`, for `pm.sample`, made when it is asked for, as whether somebody watches may change: four chains, one
+    after the other. PyMC's own check asks raw weights, which are not identified.
+    """
+    if name != "ONE_CORE":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    watched = is_watched()
+    return {"chains": 4, "cores": 1, "progressbar": watched, "quiet": True, "compute_convergence_checks": False}
 
 
 # --- ADVI

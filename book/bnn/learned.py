@@ -16,9 +16,8 @@ import numpy as np
 import pymc as pm
 from scipy.special import expit
 
-from bnn import diagnose
+from bnn import diagnose, inference
 from bnn.data import check_seed
-from bnn.inference import ONE_CORE
 
 OBJECTIVES = ("score", "posterior", "doubt", "approximation", "pooling")
 # of each question of book/teach/entry_test.md: what it asks about, and the right answer
@@ -33,7 +32,7 @@ CHOICES = ("a", "b", "c", "d")
 NO_ANSWER = ("x", "-", "")  # "I don't know", on paper and where a cell was left empty
 WHEN = ("before", "after")
 COLUMNS = ("student", "when", *QUESTIONS)
-SAMPLER = {"draws": 1000, "tune": 1000, "target_accept": 0.9, **ONE_CORE}
+SAMPLER = {"draws": 1000, "tune": 1000, "target_accept": 0.9}
 LEAST_LOADING = 0.5  # logits for one standard deviation among students: below it a question hardly tells them apart
 SURE = 0.9  # of that, before a question is named
 INTERVAL = (0.05, 0.95)
@@ -214,7 +213,7 @@ def sample(answers, *, seed, **options):
     """
     check_seed(seed)
     with build(answers):
-        return pm.sample(random_seed=seed, **SAMPLER | options)
+        return pm.sample(random_seed=seed, **inference.ONE_CORE | SAMPLER | options)
 
 
 def find_gains(posterior, answers):

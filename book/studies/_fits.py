@@ -6,10 +6,10 @@ from functools import lru_cache
 import arviz as az
 import numpy as np
 import pymc as pm
-from bnn import data, diagnose, models, predict, priors, report, score, symmetry
+from bnn import data, diagnose, inference, models, predict, priors, report, score, symmetry
 from bnn.cache import cached
 from bnn.fuse import fuse
-from bnn.inference import ONE_CORE, compile_nuts
+from bnn.inference import compile_nuts
 
 N_HIDDEN = (12, 12)
 TARGET = 0.9
@@ -32,7 +32,7 @@ def fit_hierarchical(moons, seed=1, **options):
     """The hierarchical network's posterior, from the cache where it is there."""
     settings = LONG | {name: options.pop(name) for name in list(options) if name in LONG}
     model = models.hierarchical_bnn(moons.X_train, moons.y_train, **{"n_hidden": N_HIDDEN} | options)
-    return cached(pm.sample)(model=fuse(model), random_seed=seed, **settings, **ONE_CORE)
+    return cached(pm.sample)(model=fuse(model), random_seed=seed, **settings, **inference.ONE_CORE)
 
 
 def list_quantities(tree, moons, weights=None):

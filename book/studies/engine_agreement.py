@@ -7,9 +7,9 @@ the group sds, the log likelihood of the training points. Each mean has its Mont
 import numpy as np
 import pymc as pm
 import xarray as xr
-from bnn import data, diagnose, models, predict
+from bnn import data, diagnose, inference, models, predict
 from bnn.fuse import fuse
-from bnn.inference import ONE_CORE, derive_seed
+from bnn.inference import derive_seed
 
 from studies.nuts_width import DRAWS, N_HIDDEN, TARGET, TUNE, check_run
 
@@ -43,7 +43,7 @@ def compute(way, seed):
         tree = _sample_blackjax(model, seed, **settings)
     else:
         jax = {"nuts": {"chain_method": "sequential"}} if engine == "numpyro" else {}
-        tree = pm.sample(model=model, random_seed=seed, nuts_sampler=engine, **settings, **ONE_CORE, **jax)
+        tree = pm.sample(model=model, random_seed=seed, nuts_sampler=engine, **settings, **inference.ONE_CORE, **jax)
     found, loglik = check_run(tree, moons)
     grid = predict.predict_groups(tree["posterior"], data.grid(10))
     values = {f"p_{g}_{n}": grid[:, :, g, n] for g, n in POINTS}
