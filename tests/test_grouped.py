@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import warnings
 
 import lots
 import numpy as np
@@ -10,8 +11,10 @@ import pandas as pd
 import pytest
 import strangers
 from bnn import diagnose, grouped, outcome, rivals, score
+from bnn.refused import Refused
 from scipy.special import expit, logsumexp
 from scipy.stats import multivariate_normal, norm
+from sklearn.exceptions import ConvergenceWarning
 from studies import advice
 
 COLUMNS = {"group": "town", "features": ["age", "income"]}
@@ -216,9 +219,10 @@ def test_everything_that_is_wrong_is_said_at_once_with_lines_of_the_file(frame, 
     frame["income"] = frame["income"].where(frame.index != 2)
     frame["rent"] = frame["rent"].where(frame.index != 4)
     frame.to_csv(tmp_path / "a.csv", index=False)
-    with pytest.raises(ValueError, match=r"a\.csv: 2 things are wrong") as caught:
+    with pytest.raises(Refused, match=r"a\.csv: 2 things are wrong") as caught:
         read(tmp_path / "a.csv", "rent")
     lines = str(caught.value).splitlines()
+    assert [f"- {complaint}" for complaint in caught.value.complaints] == lines[1:]
     assert lines[1].startswith("- feature 'income' is missing in 1 row of 60 (line 4)")
     assert lines[2].startswith("- outcome 'rent' is missing in 1 row of 60 (line 6)")
 
@@ -478,6 +482,27 @@ def test_rivals_predict_every_kind_and_groups_that_they_never_saw(frame, monkeyp
     train, test = np.flatnonzero(rows.group > 0), np.flatnonzero(rows.group == 0)
     found = rivals.fit_rival(name, rows, train, test, seed=0, new_groups=True)
     assert np.isfinite(outcome.score_rows(found, rows.take(test))).all()
+
+
+class Loud(rivals.LogisticRegression):
+    """A model that warns of itself."""
+
+    warning = ConvergenceWarning
+
+    def fit(self, X, y):
+        warnings.warn("not as it should be", self.warning, stacklevel=1)
+        return super().fit(X, y)
+
+
+def test_only_warnings_that_are_meant_are_silenced(frame, monkeypatch):
+    monkeypatch.setattr(rivals, "LogisticRegression", Loud)
+    rows = read(frame.assign(by=[*np.resize(["bus", "car", "foot"], 60).tolist()[:-1], "tram"]), "by")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a class in one row, and a solver that needs more steps
+        rivals.fit_rival("line", rows, np.arange(60), np.arange(5), seed=0)
+    monkeypatch.setattr(Loud, "warning", RuntimeWarning)
+    with pytest.warns(RuntimeWarning, match="not as it should be"):
+        rivals.fit_rival("line", rows, np.arange(60), np.arange(5), seed=0)
 
 
 @pytest.mark.parametrize("most", [250, 5])

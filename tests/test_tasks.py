@@ -15,7 +15,7 @@ from studies import _tasks
 from tools import digests
 
 TOY = '''
-import os, signal, time
+import os, signal, time, warnings
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -38,6 +38,8 @@ def compute(name, seed):
         tree.attrs["run"] = "a run"
         cache._write(tree, HERE / "run.nc")
         return {"value": int(cache._read(HERE / "run.nc", "a run").identical(tree))}
+    if name == "doubtful":
+        warnings.warn("this row is doubtful")
     if name == "broken":
         raise ValueError("this row cannot be computed")
     return {"value": 10 * seed + len(name)}
@@ -202,6 +204,11 @@ def test_a_worker_that_dies_is_replaced_and_its_task_done_again(toy, tmp_path):
     of_fatal = [line.split()[1] for line in calls(toy) if line.startswith("fatal")]
     assert len(of_fatal) == len(set(of_fatal)) == 2  # two processes tried: one died, one did it
     assert str(os.getpid()) not in {line.split()[1] for line in calls(toy)}
+
+
+def test_a_row_may_warn(toy, tmp_path, client):
+    with pytest.warns(UserWarning, match="this row is doubtful"):
+        run(toy, tmp_path, client, [{"name": "doubtful", "seed": 1}])
 
 
 def test_two_runs_at_once_do_no_harm(toy, tmp_path, client):

@@ -13,6 +13,7 @@ import pandas as pd
 from scipy.stats import norm
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
@@ -47,6 +48,7 @@ FEW_GROUPS = 8  # below, errors are taken over rows
 MOST_CATEGORIES = 250  # that boosted trees can tell apart
 MOST_SLOPES = 6  # features with a slope for each group
 INNER = 5
+RARE = "The least populated class in y has only"  # scikit-learn's warning where there are fewer rows than folds
 OVER = ("rows", "groups")
 STRENGTHS = np.array([0.01, 0.1, 1.0, 10.0])
 TREES = {"max_iter": (30, 100), "max_leaf_nodes": (4, 15), "learning_rate": (0.03, 0.1)}
@@ -135,7 +137,8 @@ def fit_rival(name, rows, train, test, *, seed, new_groups=False):
     folds = _split_again(g[train], None if real else y[train], new_groups, seed)
     search = GridSearchCV(model, grid, cv=folds, scoring="neg_mean_squared_error" if real else measure)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a solver that needs more steps at one of the settings
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a solver that needs more steps at one of the settings
+        warnings.filterwarnings("ignore", RARE)  # in the folds of `TargetEncoder`
         search.fit(X[train], y[train])
     if real:
         noise = np.sqrt(max(-search.best_score_, 1e-12 * y[train].var(), 1e-300))
@@ -157,14 +160,14 @@ def _make_trees(n_features, n_groups, real, seed):
 
 def _split_again(group, y, new_groups, seed):
     """Inner folds of the training rows, a list of (train, test), each with two classes or more to learn from."""
-    n_groups, folds = len(np.unique(group)), []
+    n_groups, groups = len(np.unique(group)), group
     if new_groups and n_groups > 1:
         kind, most = (GroupKFold, StratifiedGroupKFold)[y is not None], n_groups
     else:
-        kind, most = (KFold, StratifiedKFold)[y is not None], len(group)
+        kind, most, groups = (KFold, StratifiedKFold)[y is not None], len(group), None
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a class with fewer rows than there are folds
-        folds = list(kind(min(INNER, most), shuffle=True, random_state=seed).split(group, y, groups=group))
+        warnings.filterwarnings("ignore", RARE)
+        folds = list(kind(min(INNER, most), shuffle=True, random_state=seed).split(group, y, groups=groups))
     folds = [(a, b) for a, b in folds if len(b) and (y is None or len(np.unique(y[a])) > 1)]
     return folds or _split_again(group, y, False, seed)
 
@@ -203,7 +206,7 @@ def _fit_bambi(rows, X, train, test, seed):
         for logger in loggers:
             logger.setLevel(logging.ERROR)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # its chains are short, so ArviZ would say so in each fold
+            warnings.filterwarnings("ignore", "'sample_new_groups' is deprecated")  # and wanted for other versions
             model = bambi.Model(formula, frame.iloc[train], family=family)
             tree = model.fit(random_seed=seed, **options, **BAMBI)
             new = frame.iloc[test].drop(columns="y")
