@@ -50,8 +50,8 @@ frames: $(INSTALLED)  ## compute the pictures that a slider moves (book/_static/
 stored: $(INSTALLED)  ## store the posteriors that live pages ask (book/_static/live), from the chapters' own cells
 	$(BIN)/python -m tools.stored
 
-posteriors: $(INSTALLED)  ## sample what a release publishes, into _build/posteriors (COMPARE=1: and see what its rounding moves)
-	$(BIN)/python -m tools.release_posteriors _build/posteriors $(if $(COMPARE),--compare)
+posteriors: $(INSTALLED)  ## sample what a release publishes, into _build/posteriors
+	$(BIN)/python -m tools.release_posteriors _build/posteriors
 
 stills: site  ## take the pictures that stand for the live boxes where there are no scripts (needs a Chromium)
 	$(BIN)/python -m tools.stills

@@ -122,7 +122,9 @@ def test_a_hostile_environment_and_an_empty_one_give_the_same_bytes(tmp_path):
         folder.mkdir()
         (folder / "chapter.md").write_text(CHAPTER)
         flags = ",".join([environ.get("PYTENSOR_FLAGS", ""), compiled])
-        code = f"import pathlib; from tools import chapters; chapters.execute(pathlib.Path({str(folder / 'chapter.md')!r}))"
+        code = (
+            f"import pathlib; from tools.chapters import execute; execute(pathlib.Path({str(folder / 'chapter.md')!r}))"
+        )
         path = os.path.dirname(os.path.dirname(environment.__file__))
         subprocess.run(
             [sys.executable, "-c", code], env=environ | {"PYTENSOR_FLAGS": flags, "PYTHONPATH": path}, check=True

@@ -278,6 +278,7 @@ def test_the_repository_is_named_in_one_setting():
     pattern = re.compile(f"{re.escape(owner)}[/.](github.io/)?{re.escape(name)}")
     pages = [path for path in BOOK.glob("*.md") if path.name != "cite.md"]  # a fork still cites this book
     sources = [*pages, *(BOOK / "_ext").rglob("*.py"), *(BOOK / "_static").glob("*.*s"), ROOT / "_toc.yml"]
+    sources += (BOOK / "bnn").glob("*.py")
     named = [path.name for path in sources if pattern.search(path.read_text(encoding="utf8"))]
     assert named == []
     assert len(pattern.findall((ROOT / "_config.yml").read_text())) == 1

@@ -1,12 +1,13 @@
 """Posteriors on disk, so that chapters which need the same one sample it once.
 
 A file is found by a digest of everything its draws depend on: the model's graph with its constants, the data, the
-sampler's settings, the versions, this package's source, and the machine. It is used only if it can be read, its own
+sampler's settings, the versions, this package's code, and the machine. It is used only if it can be read, its own
 check sums fit, and it says itself that it comes from this very run; else the model is sampled again. The
 environment variable BNN_CACHE names the folder, or is "off" or "on". Draws that somebody else sampled are read only
 where BNN_POSTERIORS asks for them (`bnn.published`).
 """
 
+import ast
 import contextlib
 import functools
 import hashlib
@@ -178,7 +179,8 @@ def digest_run(model, asked, *, anywhere=False):
     asked : dict, the sampler's settings
     anywhere : bool
         Whether another machine shall find the same name: its processor and settings do not count then, nor do the
-        digits of the data and constants beyond `DIGITS`, which sines and cosines of another processor may change.
+        digits of the data and constants beyond `DIGITS`, which sines and cosines of another processor may change; and
+        of this package's code only `layers.NUMBERS`, so that a release's draws are found after the next edit.
 
     Examples
     --------
@@ -196,12 +198,11 @@ def digest_run(model, asked, *, anywhere=False):
     def add(*things):
         digest.update(json.dumps(things, default=_show).encode())
 
-    add(sorted(asked.items()), *([] if anywhere else _describe_machine()))
-    add({name: version(name) for name in PACKAGES}, *([] if anywhere else [platform.python_version()]))
-    for module in (environment, fuse, fused, fused_output, layers, rows, simd, typed):
-        add(inspect.getsource(module))
+    add(sorted(asked.items()), {name: version(name) for name in PACKAGES}, layers.NUMBERS)
     if not anywhere:
-        add(environment.read_back())
+        add(*_describe_machine(), environment.read_back())
+        for module in (environment, fuse, fused, fused_output, layers, rows, simd, typed):
+            add(ast.dump(ast.parse(inspect.getsource(module))))  # without comments and layout
     kept = model.replace_rvs_by_values(model.deterministics)
     add([variable.name for variable in model.deterministics], model.named_vars_to_dims, model.coords)
     add([(rv.name, start) for rv, start in model.rvs_to_initial_values.items()])
@@ -243,7 +244,7 @@ def _add_array(digest, values, digits=None):
 
 
 def _describe_machine():
-    """What the compiler builds for: another processor may round otherwise. List of str."""
+    """What the compiler builds for, as another processor may round otherwise, and Python. List of str."""
     import llvmlite.binding as llvm
 
-    return [platform.machine(), platform.processor(), llvm.get_host_cpu_name()]
+    return [platform.machine(), platform.processor(), llvm.get_host_cpu_name(), platform.python_version()]

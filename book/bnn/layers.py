@@ -34,6 +34,7 @@ from bnn.simd import (
 
 ACTIVATIONS = ("tanh", "relu")
 DTYPES = ("float64", "float32")
+NUMBERS = 1  # raise it when a fused likelihood or output gets other bits: published posteriors are found by it
 CHUNK = 64  # points that stay in the nearest cache from the first layer to the last and back
 
 # expm1(2 q) / q for |q| <= log(2) / 4 as a polynomial, highest power first: interpolated at Chebyshev nodes in extended

@@ -1,29 +1,28 @@
 """Posteriors that were published with a release, so that a reader need not sample them.
 
-The environment variable BNN_POSTERIORS asks for them: "release" for those of the book's newest release, else a folder
-or an address (https) that holds ``posteriors.json`` and the files it names; unset, empty or "off" asks for none. A file
-is used only if its SHA-256 is the one that stands there, and if it says itself that it comes from this very model, data
-and sampler (`bnn.cache.digest_run`, without the machine). Draws are rounded, and nothing else: every one is there, and
-any program that knows NetCDF and its packed integers reads them.
+The environment variable BNN_POSTERIORS asks for them: "release" for those of the newest release of the repository that
+the book's ``_config.yml`` names, else a folder or an address (https) that holds ``posteriors.json`` and the files it
+names; unset, empty or "off" asks for none. A file is used only if its SHA-256 is the one that stands there, and if it
+says itself that it comes from this very model, data and sampler (`bnn.cache.digest_run`, without the machine). Draws
+are rounded, and nothing else: every one is there, and any program that knows NetCDF and its packed integers reads them.
 """
 
 import hashlib
 import json
 import logging
 import os
-import urllib.request
 from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 import xarray as xr
+import yaml
 
 SWITCH = "BNN_POSTERIORS"
 OFF = ("", "off", "0", "no", "false")
-RELEASE = "https://github.com/hbnn-book/hbnn-book/releases/latest/download"
+CONFIG = Path(__file__).parents[2] / "_config.yml"
 MANIFEST = "posteriors.json"  # run: its file, the file's SHA-256, and the chapter that sampled it
 RUN = "run"
-PATIENCE = 60  # seconds for an answer
 # Numbers of a draw: a variable that has more is kept in 8 bits, a smaller one in 16. With 7 bits the log likelihood of
 # the chapters' posterior falls by 0.3, which is its Monte Carlo error.
 MANY = 200
@@ -42,12 +41,12 @@ def find(run):
     place = os.environ.get(SWITCH, "").strip()
     if place.lower() in OFF:
         return None
-    place = RELEASE if place.lower() == "release" else place
     try:
+        place = find_release() if place.lower() == "release" else place
         entry = json.loads(fetch(place, MANIFEST)).get(run)
         if entry is None:
             raise ValueError("it has none of this model, these data and these settings")
-        tree = unpack(fetch(place, entry["file"]), run, entry["sha256"])
+        tree = unpack(fetch(place, entry["file"], entry["sha256"]), run, entry["sha256"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         LOG.warning("No published posterior from %s: %s. It is sampled here.", place, error)
         return None
@@ -55,12 +54,26 @@ def find(run):
     return tree
 
 
-def fetch(place, name):
-    """The bytes of a file in a folder, or at an https address."""
-    if place.startswith("https://"):
-        with urllib.request.urlopen(f"{place.rstrip('/')}/{name}", timeout=PATIENCE) as answer:
-            return answer.read()
-    return Path(place, name).read_bytes()
+def find_release():
+    """The address of the newest release of the repository that the book's settings name (str)."""
+    if not CONFIG.exists():
+        raise ValueError(f"there is no {CONFIG}, which names the repository; wanted: a folder or an address (https)")
+    url = yaml.safe_load(CONFIG.read_text(encoding="utf-8"))["repository"]["url"]
+    return f"{url.rstrip('/')}/releases/latest/download"
+
+
+def fetch(place, name, sha256=None):
+    """The bytes of a file in a folder, or at an https address: with a SHA-256 tried again, and kept (`pooch`)."""
+    if not place.startswith("https://"):
+        return Path(place, name).read_bytes()
+    import pooch  # takes a third of a second
+
+    address = f"{place.rstrip('/')}/"
+    if sha256 is None:
+        pooch.HTTPDownloader()(address + name, content := BytesIO(), None)
+        return content.getvalue()
+    copies = pooch.create(pooch.os_cache("bnn") / "published", address, registry={name: sha256}, retry_if_failed=2)
+    return Path(copies.fetch(name)).read_bytes()
 
 
 def pack(tree, run):
