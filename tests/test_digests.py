@@ -3,8 +3,8 @@
 import shutil
 
 import pytest
-from tools.chapters import BOOK
 from tools.digests import LOCKED, digest_dependencies, read_versions
+from tools.repo import BOOK
 
 SOURCES = {
     "bnn/__init__.py": "from bnn import settings",
@@ -69,7 +69,7 @@ def test_none_in_code_is_not_nothing(book):
     assert moves(book, "bnn/data.py", "N = None")
 
 
-@pytest.mark.parametrize("code", ["from bnn.report import read_data\nread_data('table')", "path = DATA / 'table.json'"])
+@pytest.mark.parametrize("code", ["from bnn.report import read_data\nread_data('table')", "DEPENDS = ('table.json',)"])
 def test_the_numbers_of_a_table_count_but_not_its_origin(book, code):
     assert "book/data/table.json" in find_names(code, book)
     assert not moves(
@@ -83,8 +83,20 @@ def test_a_table_whose_name_is_computed_is_refused(book):
         digest_dependencies("report.read_data(name)", book)
 
 
-def test_a_program_in_a_string_counts_with_what_it_imports(book):
-    assert "book/bnn/data.py" in find_names("FIT = '''\nimport sys\nfrom bnn import data\n'''", book)
+@pytest.mark.parametrize("code", ["FIT = 'from bnn import data'", "NAMES = ('table.json', 'live/nuts.js')"])
+def test_a_text_is_no_dependency(book, code):
+    assert find_names(code, book) == {"requirements.txt"}
+
+
+def test_a_stated_module_counts_with_what_it_imports_and_not_how_it_is_stated(book):
+    assert {"book/bnn/data.py", "book/bnn/settings.py"} < find_names("DEPENDS = ('bnn.data',)", book)
+    stated, imported = (digest_dependencies(code + "\nN = 1", book)[0] for code in ("DEPENDS = ()", ""))
+    assert stated == imported
+
+
+def test_a_stated_module_that_is_not_there_is_refused(book):
+    with pytest.raises(ValueError, match=r"DEPENDS names bnn\.dta; wanted: tables"):
+        digest_dependencies("DEPENDS = ('bnn.dta',)", book)
 
 
 def test_the_lines_of_a_cell_for_ipython_are_passed_over(book):
@@ -132,7 +144,7 @@ def test_a_sibling_study_counts_in_this_book(tmp_path):
 def test_a_script_of_the_live_pages_counts(book):
     (book / "_static" / "live").mkdir(parents=True)
     (book / "_static" / "live" / "nuts.js").write_text("1")
-    (book / "studies" / "shape.py").write_text('ENGINE = ("live/nuts.js",)')
+    (book / "studies" / "shape.py").write_text('DEPENDS = ("live/nuts.js",)')
     assert "book/_static/live/nuts.js" in find_names(book / "studies" / "shape.py", book)
     assert moves(book, "_static/live/nuts.js", "2")
     assert not moves(book, "_static/live/other.js", "3")

@@ -14,8 +14,7 @@ from tools.node import run_in_node
 from studies.calibration import N_RANKS, POINTS, SHAPES, compute_logit, draw_truth
 
 MEASURED = False
-# what a table depends on besides Python, see digests.py
-ENGINE = ("live/elementary.js", "live/random.js", "live/network.js", "live/nuts.js", "live/run.js")
+DEPENDS = ("live/elementary.js", "live/random.js", "live/network.js", "live/nuts.js", "live/run.js")
 N_SIMULATIONS = {"flat": 200, "hierarchical": 100}
 CASES = [{"model": model, "seed": seed} for model, n in N_SIMULATIONS.items() for seed in range(1, n + 1)]
 SETTINGS = {"draws": 500, "tune": 400, "targetAccept": 0.9}

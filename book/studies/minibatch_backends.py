@@ -13,6 +13,7 @@ import tempfile
 import pytensor
 
 MEASURED = True
+DEPENDS = ("bnn.data", "bnn.inference", "bnn.models")  # of the program below
 CASES = [{"batch": batch, "backend": backend} for batch in ("50", "all") for backend in ("c", "numba", "jax")]
 
 FIT = """

@@ -10,6 +10,7 @@ import sys
 import pytensor
 
 MEASURED = True
+DEPENDS = ("bnn.data", "bnn.inference", "bnn.models")  # of the program below
 CASES = [{"batch": batch, "rows": rows} for batch in ("50", "all") for rows in (1_000, 10_000, 100_000, 1_000_000)]
 BACKEND = "c" if pytensor.config.cxx else "numba"
 

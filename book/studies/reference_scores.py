@@ -17,8 +17,10 @@ from tools.node import run_in_node
 from studies.reference import build_curves
 
 MEASURED = False
-REFERENCE = "reference.json"  # the table whose draws are stored, and with which this one changes
-ENGINE = ("live/elementary.js", "live/random.js", "live/network.js", "live/nuts.js", "live/run.js")
+DEPENDS = (
+    "reference.json",  # its draws are stored, and this table changes with them
+    "live/elementary.js", "live/random.js", "live/network.js", "live/nuts.js", "live/run.js",
+)  # fmt: skip
 N_REPEATS, DRAWS, SHIFTS = 40, (4, 1000), (0.0, 0.1, 0.2)
 SETTINGS = {
     FLAT: {"draws": 1500, "tune": 700, "target_accept": 0.95},

@@ -11,8 +11,6 @@ that slides show are drawn in the same run (`slide_figures`).
 """
 
 import argparse
-import hashlib
-import json
 import os
 import sys
 import tempfile
@@ -31,9 +29,8 @@ from nbformat.reader import NotJSONError
 
 from tools import slide_figures
 from tools.digests import LOCKED, digest_dependencies, read_versions
+from tools.repo import BOOK, REQUIREMENTS, digest, write_atomically
 
-BOOK = Path(__file__).resolve().parents[1]
-REQUIREMENTS = BOOK.parent / "requirements.txt"
 DRAWN_BY = ("contourpy", "matplotlib", "pillow", "seaborn")  # of the lock: what draws, beside what moves numbers
 CELL_TIMEOUT = 3600  # seconds; a machine may be busy
 ENVIRONMENT = {  # of a kernel that executes a chapter, beside the settings of `bnn.environment`
@@ -100,7 +97,7 @@ def machine():
     """
     lock = REQUIREMENTS.read_text(encoding="utf-8") if REQUIREMENTS.exists() else ""
     versions = sorted(set(read_versions(lock, (*LOCKED, *DRAWN_BY))))
-    return environment.read_back() | {"requirements": _digest(json.dumps(versions))}
+    return environment.read_back() | {"requirements": digest(versions)[:16]}
 
 
 def kernel_environment():
@@ -122,10 +119,6 @@ def _make_profile():
     return folder.name
 
 
-def _digest(text):
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
 def digest_code(nb):
     """Digest the code of a notebook: what has to be run again when it changes.
 
@@ -139,7 +132,7 @@ def digest_code(nb):
         sha256, in hexadecimal, over the sources of the code cells in their order.
     """
     sources = [cell.source for cell in nb.cells if cell.cell_type == "code"]
-    return hashlib.sha256(json.dumps(sources).encode()).hexdigest()
+    return digest(sources)
 
 
 def digest_all(nb):
@@ -172,7 +165,7 @@ def seal(nb):
     """
     outputs = [[cell.execution_count, cell.outputs] for cell in nb.cells if cell.cell_type == "code"]
     origin = {key: value for key, value in nb.metadata.get("bnn", {}).items() if key != "seal"}
-    return hashlib.sha256(json.dumps([outputs, origin], sort_keys=True).encode()).hexdigest()
+    return digest([outputs, origin])
 
 
 def join_streams(outputs):
@@ -263,7 +256,7 @@ def _name_cells(nb):
     """Give each cell an id made from its content, so that a new cell does not rename those after it."""
     seen = {}
     for cell in nb.cells:
-        name = f"{cell.cell_type}-{_digest(cell.source)[:8]}"
+        name = f"{cell.cell_type}-{digest(cell.source)[:8]}"
         seen[name] = seen.get(name, 0) + 1
         cell["id"] = name if seen[name] == 1 else f"{name}-{seen[name]}"
 
@@ -309,10 +302,7 @@ def _write(nb, target):
     """Write all of the notebook or nothing."""
     text = nbformat.writes(nbformat.from_dict(nb))
     nbformat.validate(nbformat.reads(text, as_version=4))
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=target.parent, suffix=".part", delete=False) as part:
-        part.write(text + "\n")
-    os.chmod(part.name, 0o644)
-    os.replace(part.name, target)
+    write_atomically(target, text + "\n")
 
 
 def _select(names, book):

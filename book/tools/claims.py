@@ -1,13 +1,13 @@
 """Gather the claims that the chapters store in their outputs into book/claims.json."""
 
 import json
-import os
 import sys
 
 import nbformat
 from bnn.claims import MIME
 
-from tools.chapters import BOOK, find_chapters
+from tools.chapters import find_chapters
+from tools.repo import BOOK, write_atomically
 
 
 def gather(book=BOOK):
@@ -25,10 +25,7 @@ def gather(book=BOOK):
 
 def main(book=BOOK):
     claims = gather(book)
-    path = book / "claims.json"
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(claims, indent=1, ensure_ascii=False) + "\n")
-    os.replace(part, path)
+    write_atomically(book / "claims.json", json.dumps(claims, indent=1, ensure_ascii=False) + "\n")
     print(f"{len(claims)} claims in book/claims.json, {sum(not c['holds'] for c in claims)} of which do not hold")
 
 

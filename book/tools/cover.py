@@ -5,7 +5,7 @@ import sys
 
 import nbformat
 
-from tools.chapters import BOOK
+from tools.repo import BOOK
 
 PICTURES = {
     "cover.png": ("flat_advi", "fig-flat-advi-uncertainty"),

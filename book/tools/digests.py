@@ -1,19 +1,19 @@
 """What a piece of this book's Python depends on, as one digest: which tables and chapters must be computed again.
 
-Nothing is run: imports are read from the syntax tree, those inside functions and inside strings that are programs
-themselves (a study starts some of them as processes) too. Comments, docstrings and layout do not count, so that prose
-in a source does not ask for hours of computing; nor does what a table says of its origin.
+Nothing is run: imports, those inside functions too, and ``read_data("a table")`` are read from the syntax tree. What it
+does not show, a module states: ``DEPENDS = ("run_cost.json", "live/nuts.js", "bnn.priors")`` names tables, scripts of
+the live pages, and modules that a program in a text imports. Comments, docstrings and layout do not count, so that
+prose in a source does not ask for hours of computing; nor does what a table says of its origin.
 """
 
 import ast
-import hashlib
 import json
 import re
-import subprocess
 from functools import cache, lru_cache
 from pathlib import Path
 
-BOOK = Path(__file__).resolve().parents[1]
+from tools.repo import BOOK, ask_git, digest
+
 OURS = ("bnn", "studies", "bench")  # packages below the root that are followed
 # of the lock, what moves numbers; `machine()` of chapters.py tells the rest of a machine
 LOCKED = (
@@ -44,7 +44,8 @@ def digest_dependencies(source, root=BOOK, *, apart=(), locked=LOCKED):
     Raises
     ------
     ValueError
-        When a source is no Python, or reads a table whose name is computed.
+        When a source is no Python, reads a table whose name is computed, or states that it depends on a module that is
+        not there.
     """
     root = Path(root)
     if isinstance(source, Path):
@@ -59,6 +60,8 @@ def digest_dependencies(source, root=BOOK, *, apart=(), locked=LOCKED):
         found, module, is_package = waiting.pop()
         tables |= {root / "data" / name for name in found.tables if name not in apart}
         scripts |= {root / "_static" / name for name in found.scripts}
+        if missing := [name for name in found.modules if _find(name, root) is None]:
+            raise ValueError(f"DEPENDS names {missing[0]}; wanted: tables (.json), scripts (.js) and modules of ours")
         for name in _list_imports(found.imports, module, is_package):
             path = None if name in apart else _find(name, root)
             if path and path not in known:
@@ -66,13 +69,12 @@ def digest_dependencies(source, root=BOOK, *, apart=(), locked=LOCKED):
                 below = read_source(path)
                 parts.append((name, below.digest))
                 waiting.append((below, name, path.name == "__init__.py"))
-    tables = sorted(path for path in tables if path.exists())
-    parts = [*sorted(parts), *((path.name, _digest_table(path)) for path in tables)]
-    parts += [(path.name, hashlib.sha256(path.read_bytes()).hexdigest()) for path in sorted(scripts)]
+    tables = sorted(path for path in tables if path.exists())  # one that a study is still to write counts for nothing
+    parts = [*sorted(parts), *((path.name, _digest_table(path.read_bytes())) for path in tables)]
+    parts += [(path.name, digest(path.read_bytes())) for path in sorted(scripts)]
     lock = root.parent / "requirements.txt"
     parts += sorted(set(read_versions(lock.read_text() if lock.exists() else "", locked)))
-    files = [*sorted(known), *tables, *sorted(scripts), *([lock] if lock.exists() else [])]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest(), files
+    return digest(parts), [*sorted(known), *tables, *sorted(scripts), *([lock] if lock.exists() else [])]
 
 
 def read_versions(lock, packages=LOCKED):
@@ -82,10 +84,10 @@ def read_versions(lock, packages=LOCKED):
 
 
 class _Source:
-    """What a source says: the digest of its code, its imports (module, names, level), tables and scripts by name."""
+    """What a source says: the digest of its code, its imports (module, names, level), and what else it depends on."""
 
     def __init__(self, tree, name):
-        self.imports, self.tables, self.scripts = [], [], []
+        self.imports, self.tables, self.scripts, self.modules = [], [], [], []
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):
                 self.imports += [(alias.name, (), 0) for alias in node.names]
@@ -97,19 +99,18 @@ class _Source:
                         f"{name}, line {node.lineno}: read_data of a computed name; wanted: its name as text"
                     )
                 self.tables.append(f"{node.args[0].value}.json")
-            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-                if re.fullmatch(r"\w+\.json", node.value):
-                    self.tables.append(node.value)
-                elif re.fullmatch(r"live/\w+\.js", node.value):  # of the live pages, below _static
-                    self.scripts.append(node.value)
-                elif re.search(r"^\s*(import|from) \w", node.value, flags=re.MULTILINE):
-                    try:
-                        inner = _parse(node.value, name)
-                    except (SyntaxError, ValueError):
-                        continue  # prose
-                    self.imports += inner.imports
-                    self.tables += inner.tables
-        self.digest = hashlib.sha256(_write(tree).encode()).hexdigest()
+        for node in filter(_is_depends, tree.body):
+            stated = ast.literal_eval(node.value)
+            self.tables += [entry for entry in stated if entry.endswith(".json")]
+            self.scripts += [entry for entry in stated if entry.endswith(".js")]
+            self.modules += [entry for entry in stated if not entry.endswith((".json", ".js"))]
+        self.imports += [(entry, (), 0) for entry in self.modules]
+        tree.body = [node for node in tree.body if not _is_depends(node)]  # what it names counts, not how
+        self.digest = digest(_write(tree))
+
+
+def _is_depends(node):
+    return isinstance(node, ast.Assign) and [getattr(target, "id", "") for target in node.targets] == ["DEPENDS"]
 
 
 def _parse(text, name):
@@ -189,28 +190,17 @@ def _find(module, root):
     return None
 
 
-def _digest_table(path):
-    """SHA-256 of a table's numbers: what it says of its origin apart."""
-    return _digest_json(path.read_bytes())
-
-
 @lru_cache(maxsize=64)
-def _digest_json(content):
+def _digest_table(content):
+    """SHA-256 of the numbers of a table (its bytes): what it says of its origin apart."""
     table = {key: value for key, value in json.loads(content).items() if key not in (*ORIGIN, "digest")}
     if isinstance(rows := table.get("rows"), list):
         table["rows"] = [{key: value for key, value in row.items() if key not in ORIGIN} for row in rows]
-    return hashlib.sha256(json.dumps(table, sort_keys=True).encode()).hexdigest()
+    return digest(table)
 
 
 @cache
 def find_head():
     """The commit that is checked out or, without git, a digest of the sources (str): it decides what is drawn."""
-    try:
-        asked = ["git", "-C", str(BOOK.parent), "rev-parse", "HEAD"]
-        done = subprocess.run(asked, capture_output=True, text=True, check=False)
-    except OSError:
-        done = None
-    if done is not None and done.returncode == 0:
-        return done.stdout.strip()
     paths = sorted([*BOOK.glob("*/*.py"), *BOOK.glob("*.ipynb")])
-    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
+    return ask_git("rev-parse", "HEAD") or digest(b"".join(path.read_bytes() for path in paths))

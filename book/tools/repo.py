@@ -1,0 +1,51 @@
+"""This repository: where its files lie, what git says of it; and how files of ours are written and digested."""
+
+import hashlib
+import json
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BOOK = ROOT / "book"
+DATA = BOOK / "data"
+REQUIREMENTS = ROOT / "requirements.txt"
+SOURCES = ("book", ":(exclude)book/data", ":(exclude)book/*.ipynb", ":(exclude)book/claims.json")
+
+
+def ask_git(*arguments):
+    """What git says of this checkout (str), "" where it fails or is not there."""
+    try:
+        done = subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    return "" if done.returncode else done.stdout.strip()
+
+
+def find_commit():
+    """The commit of this checkout, with a + where sources were changed since; "" where there is no git."""
+    commit = ask_git("rev-parse", "--short", "HEAD")
+    return commit + ("+" if commit and ask_git("status", "--porcelain", "--", *SOURCES) else "")
+
+
+def write_atomically(path, content):
+    """Write all of a file or nothing; two processes that write it at once do no harm.
+
+    Parameters
+    ----------
+    path : Path
+    content : str, written as UTF-8, or bytes
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("wb", dir=path.parent, suffix=".part", delete=False) as part:
+        part.write(content.encode() if isinstance(content, str) else content)
+    os.chmod(part.name, 0o644)
+    os.replace(part.name, path)
+
+
+def digest(content):
+    """SHA-256, in hexadecimal, of bytes, of text or of anything that JSON can hold, whatever the order of its keys."""
+    if not isinstance(content, bytes | str):
+        content = json.dumps(content, sort_keys=True)
+    return hashlib.sha256(content.encode() if isinstance(content, str) else content).hexdigest()
