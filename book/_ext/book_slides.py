@@ -19,9 +19,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 from sphinx.util.docutils import SphinxDirective
 from sphinx_revealjs.nodes import revealjs_section
-from tools import slide_figures
 
-MAX_LINES, MAX_ROWS, MAX_COLUMNS = 16, 8, 6  # what can be read from the back row
 CODE_WIDTH, CODE_SIZES = 1700, (24, 34)  # pixels of a slide of 1920: for a line of code, and for its letters
 ADVANCE = 0.603  # width of a monospaced letter, in its size
 LIVE = {  # live boxes: the chapter of each, and its script in book/_static/live
@@ -106,16 +104,9 @@ def find_line(lines, words):
 
 
 def fit_code(source):
-    """The size of letters, in pixels, at which code fills a slide's width; a ValueError where it cannot be read."""
-    lines = source.splitlines()
-    if len(lines) > MAX_LINES:
-        raise ValueError(f"{len(lines)} lines of code; wanted: at most {MAX_LINES} on a slide, cut by :from: and :to:")
-    longest = max(map(len, lines))
+    """The size of letters, in pixels, at which code fills a slide's width; a line that is still too long is broken."""
     smallest, largest = CODE_SIZES
-    size = int(CODE_WIDTH / ADVANCE / longest)
-    if size < smallest:
-        raise ValueError(f"a line of {longest} letters; wanted: at most {int(CODE_WIDTH / ADVANCE / smallest)}")
-    return min(size, largest)
+    return max(smallest, min(int(CODE_WIDTH / ADVANCE / max(map(len, source.splitlines()))), largest))
 
 
 def choose(table, rows=None, columns=None):
@@ -124,9 +115,6 @@ def choose(table, rows=None, columns=None):
     chosen = [pick(name, body, "row") for name in rows] if rows else list(body.values())
     places = {name: i for i, name in enumerate(head)}
     kept = [0, *(pick(name, places, "column") for name in columns)] if columns else list(range(len(head)))
-    if len(chosen) > MAX_ROWS or len(kept) > MAX_COLUMNS:
-        size = f"{len(chosen)} rows of {len(kept)} columns"
-        raise ValueError(f"{size}; wanted: at most {MAX_ROWS} of {MAX_COLUMNS} on a slide, by :rows: and :columns:")
     return [[row[i] for i in kept] for row in (head, *chosen)]
 
 
@@ -151,50 +139,32 @@ class FromChapter(SphinxDirective):
 
 
 class ChapterFigure(FromChapter):
-    """``{chapter-figure} controls fig-unpooled-slopes``: a figure, as `slide_figures` drew it; content is a caption.
+    """``{chapter-figure} controls fig-unpooled-slopes``: a figure with its alt text.
 
-    Where it was not drawn since the chapter's picture changed, the slide has that picture, and a test says so.
-
-    ``:shape: tall`` stands beside the text, ``wide`` (the default) below it. ``:panels: 0 1 2`` shows some, and a link
-    all; ``:alt:`` says what they show. ``:reveal:`` waits for a key; ``:uncover: 52`` at first shows the left 52 %.
+    ``:tall:`` puts it beside the text. ``:reveal:`` waits for a key; ``:uncover: 52`` at first shows the left 52 %.
     """
 
-    has_content = True
-    option_spec: ClassVar = {
-        "shape": directives.unchanged_required,
-        "panels": directives.unchanged_required,
-        "alt": directives.unchanged_required,
-        "reveal": directives.flag,
-        "uncover": directives.percentage,
-    }
+    option_spec: ClassVar = {"tall": directives.flag, "reveal": directives.flag, "uncover": directives.percentage}
 
     def show(self, chapter, name):
         self.depend(find_notebook(chapter))
-        on_page, alt = find_figure(chapter, name)
-        asked = slide_figures.read_options(self.options)
-        picture = slide_figures.find_drawn(name, on_page, asked) or on_page
-        folder = Path(self.env.app.outdir, "_images")
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{name}.png").write_bytes(picture)
-        width, height = measure_picture(BytesIO(picture))
-        alt = html.escape(alt if picture == on_page else self.options.get("alt", alt))
-        image = f'<img src="_images/{name}.png" alt="{alt}" width="{width}" height="{height}">'
-        if asked["panels"] and picture != on_page:
-            (folder / f"{name}-all.png").write_bytes(on_page)
-            image += f'<a href="_images/{name}-all.png" data-preview-image="_images/{name}-all.png">All panels</a>'
-        wait, shown = "", self.options.get("uncover")
+        image = write_image(self.env.app, name, *find_figure(chapter, name))
+        classes, style = ["tall"] if "tall" in self.options else [], ""
         if "reveal" in self.options:
-            wait = " fragment"
-        elif shown:
-            wait = " fragment custom uncover"
-        style = f' style="--hidden: {100 - float(shown)}%"' if shown else ""
-        parts = [nodes.raw("", f'<figure class="{asked["shape"]}{wait}"{style}>{image}', format="html")]
-        if self.content:
-            caption = nodes.container()
-            self.state.nested_parse(self.content, self.content_offset, caption)
-            parts += [nodes.raw("", "<figcaption>", format="html"), *caption.children[0].children]
-            parts += [nodes.raw("", "</figcaption>", format="html")]
-        return [*parts, nodes.raw("", "</figure>", format="html")]
+            classes += ["fragment"]
+        elif "uncover" in self.options:
+            classes += ["fragment", "custom", "uncover"]
+            style = f' style="--hidden: {100 - float(self.options["uncover"])}%"'
+        return [nodes.raw("", f'<figure class="{" ".join(classes)}"{style}>{image}</figure>', format="html")]
+
+
+def write_image(app, name, picture, alt):
+    """Put a PNG (bytes) beside the decks; returns its element."""
+    folder = Path(app.outdir, "_images")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.png").write_bytes(picture)
+    width, height = measure_picture(BytesIO(picture))
+    return f'<img src="_images/{name}.png" alt="{html.escape(alt)}" width="{width}" height="{height}">'
 
 
 class LiveBox(FromChapter):
@@ -213,11 +183,7 @@ class LiveBox(FromChapter):
             text = (BOOK / f"{chapter}.md").read_text(encoding="utf8")
             alt = re.search(rf"figure\}} _static/live/{name}\.png\n(?::.*\n)*?:alt: (.+)\n", text)[1]
             self.depend(BOOK / f"{chapter}.md")
-        folder = Path(self.env.app.outdir, "_images")
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"live-{name}.png").write_bytes(picture)
-        width, height = measure_picture(BytesIO(picture))
-        image = f'<img src="_images/live-{name}.png" alt="{html.escape(alt)}" width="{width}" height="{height}">'
+        image = write_image(self.env.app, f"live-{name}", picture, alt)
         # a speaker's view shows the deck twice more, and no box is to work there
         wake = f'if (!location.search.includes("receiver")) import("./_static/live/{script}");'
         script = f'<script type="module">{wake}</script>'
@@ -294,25 +260,17 @@ class speaker_notes(nodes.General, nodes.Element):
 
 
 class Notes(SphinxDirective):
-    """``{notes} 4``: the minutes of a slide, for the speaker view's clock, and the lecturer's notes.
-
-    ``:teaches: ELBO; mean field`` are the words of the glossary that the room has met when the slide is over; the title
-    slide's are what it comes with.
-    """
+    """``{notes} 4``: the minutes of a slide, for the speaker view's clock, and the lecturer's notes."""
 
     required_arguments = 1
     has_content = True
-    option_spec: ClassVar = {"teaches": directives.unchanged_required}
 
     def run(self):
         self.assert_has_content()
         minutes = directives.positive_int(self.arguments[0])
         notes = speaker_notes(minutes=minutes)
         self.state.nested_parse(self.content, self.content_offset, notes)
-        said = {"data-timing": 60 * minutes}
-        if "teaches" in self.options:
-            said["data-teaches"] = self.options["teaches"]
-        return [revealjs_section("", **said), notes]
+        return [revealjs_section("", **{"data-timing": 60 * minutes}), notes]
 
 
 def open_notes(translator, node):

@@ -6,8 +6,7 @@
 The md is what people edit and review; the ipynb is written here and nowhere else, so that what it shows
 was computed by the code beside it. Two runs on one machine write the same bytes. A chapter whose code
 fails leaves its old ipynb as it was. A chapter of which only the prose has changed, since it was executed with
-these very packages, tables and settings, keeps its outputs and is not executed again (--again: it is). The figures
-that slides show are drawn in the same run (`slide_figures`).
+these very packages, tables and settings, keeps its outputs and is not executed again (--again: it is).
 """
 
 import argparse
@@ -27,7 +26,6 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat.reader import NotJSONError
 
-from tools import slide_figures
 from tools.digests import LOCKED, digest_dependencies, read_versions
 from tools.repo import BOOK, REQUIREMENTS, digest, write_atomically
 
@@ -46,15 +44,6 @@ LEFT_OUT = (
 )  # fmt: skip
 # what a kernel reports of itself names the patch release of Python, which changes nothing that a reader sees
 LANGUAGE = {"name": "python", "file_extension": ".py", "mimetype": "text/x-python", "pygments_lexer": "ipython3"}
-
-
-STARTUP = f"""import importlib.util as _util, os as _os
-if {slide_figures.VARIABLE!r} in _os.environ:
-    _spec = _util.spec_from_file_location("slide_figures", {slide_figures.__file__!r})
-    _module = _util.module_from_spec(_spec)
-    _spec.loader.exec_module(_module)
-    _module.watch(get_ipython())
-"""  # of a kernel: what draws figures for slides
 
 
 class ChapterError(Exception):
@@ -106,17 +95,13 @@ def kernel_environment():
     # a user's start-up files belong to the user; kernels write their history there. And an environment that two
     # checkouts share may hold the other one's packages
     ours = os.pathsep.join(filter(None, [str(BOOK), kept.get("PYTHONPATH")]))
-    return kept | ENVIRONMENT | {"IPYTHONDIR": _make_profile(), "PYTHONPATH": ours}
+    return kept | ENVIRONMENT | {"IPYTHONDIR": _make_profile().name, "PYTHONPATH": ours}
 
 
 @lru_cache
 def _make_profile():
-    folder = tempfile.TemporaryDirectory(prefix="bnn-ipython-")
-    _make_profile.folder = folder  # it goes with this process
-    startup = Path(folder.name, "profile_default", "startup")
-    startup.mkdir(parents=True)
-    (startup / "slides.py").write_text(STARTUP, encoding="utf-8")
-    return folder.name
+    """An empty folder, without anybody's start-up files, that goes with this process."""
+    return tempfile.TemporaryDirectory(prefix="bnn-ipython-")
 
 
 def digest_code(nb):
@@ -204,7 +189,7 @@ def execute(path, again=True):
     path : Path
         The md file.
     again : bool
-        Whether to execute it even if a run would repeat what the notebook holds, and the decks have its figures.
+        Whether to execute it even if a run would repeat what the notebook holds.
 
     Returns
     -------
@@ -224,14 +209,8 @@ def execute(path, again=True):
         raise ChapterError(f"{path}: {error}") from None
     _name_cells(nb)
     target = path.with_suffix(".ipynb")
-    wanted = slide_figures.list_wanted(path.stem) if path.resolve().parent == BOOK else {}
-    if again or not _reuse(nb, target) or slide_figures.list_stale(nb, wanted):
-        with tempfile.TemporaryDirectory(prefix="bnn-slides-") as folder:
-            _run(nb, path, slide_figures.ask(nb, wanted, folder))
-            try:
-                slide_figures.take(folder)
-            except ValueError as error:
-                raise ChapterError(f"{path}, a figure for slides: {error}") from None
+    if again or not _reuse(nb, target):
+        _run(nb, path)
     _settle(nb)
     _write(nb, target)
     return target
@@ -261,7 +240,7 @@ def _name_cells(nb):
         cell["id"] = name if seen[name] == 1 else f"{name}-{seen[name]}"
 
 
-def _run(nb, path, asked):
+def _run(nb, path):
     client = NotebookClient(
         nb,
         kernel_name="python3",
@@ -272,7 +251,7 @@ def _run(nb, path, asked):
         store_widget_state=False,
     )
     try:
-        client.execute(env=kernel_environment() | asked)
+        client.execute(env=kernel_environment())
     except (CellExecutionError, CellTimeoutError, DeadKernelError, NoSuchKernel) as error:
         raise ChapterError(f"{path}, {_locate_failure(nb)}:\n{error}") from None
 
