@@ -1,6 +1,6 @@
 # The book's commands. `make help` lists them. Each does its own set-up.
 .DEFAULT_GOAL := help
-.PHONY: help site slides serve pdf frames stored posteriors stills binder-check hub-check assignments test test-all faults calibrate chapters \
+.PHONY: help site slides serve pdf frames stored posteriors stills binder-check hub-check assignments test test-all faults chapters \
 	nbval studies bench claims browser lint lock clean
 SHELL := /bin/bash
 BIN := .venv/bin
@@ -86,9 +86,6 @@ test-all: $(INSTALLED)  ## everything: all chapters, rows of every study, all wr
 
 faults: $(INSTALLED)  ## plant faults in sources and notebooks, and see what the tests catch (over an hour)
 	$(BIN)/python tests/faults
-
-calibrate: $(INSTALLED)  ## run chapters with other sampler seeds: how far honest runs lie apart (hours; goes on where it was)
-	$(BIN)/python -m tools.calibrate_outputs $(CHAPTER)
 
 chapters: $(INSTALLED)  ## execute chapters, md to ipynb (CHAPTER=flat_advi for one), and gather their claims
 	$(BIN)/python -m tools.chapters $(CHAPTER)

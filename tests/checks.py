@@ -3,12 +3,10 @@
 import ast
 import re
 
-import outputs
 from IPython.core.inputtransformer2 import TransformerManager
 from jupytext.compare import NotebookDifference, compare_notebooks
-from tools import chapters
+from tools import chapters, outputs
 
-MAX_LINES = 25
 MAX_BYTES = 1_500_000
 # tags with which nbval, or a reader of the page, would not see an output or an error
 EVASIVE_TAGS = {"nbval-skip", "nbval-raises-exception", "raises-exception", "skip-execution"}
@@ -95,12 +93,6 @@ def find_unsealed(nb):
 # --- form --------------------------------------------------------------------------------------------------
 
 
-def find_long(nb):
-    """Find code cells of more than 25 lines."""
-    lengths = [(name, len(cell.source.splitlines())) for name, cell in _number(list_code(nb))]
-    return [f"{name} has {length} lines, at most {MAX_LINES}" for name, length in lengths if length > MAX_LINES]
-
-
 def find_undescribed(nb):
     """Find pictures without alt text, caption or name in their cell's metadata."""
     complaints = []
@@ -171,10 +163,10 @@ def _complain_of(nb, check):
     return [f"{name}: {complaint}" for name, cell in _number(list_code(nb)) for complaint in check(cell.outputs)]
 
 
-def find_evasions(cells):
+def find_evasions(nb):
     """Find code cells whose outputs would not be compared, without a reason that is written down."""
     complaints = []
-    for name, cell in _number([cell for cell in cells if cell.source.strip()]):
+    for name, cell in _number(list_code(nb)):
         tags = set(cell.metadata.get("tags", []))
         evasive = sorted(EVASIVE_TAGS & tags) + EVASIVE_COMMENTS.findall(cell.source)
         complaints += [f"{name}: `{tag}` is not allowed" for tag in evasive]
@@ -299,3 +291,9 @@ def find_clocks(nb):
                 used |= {getattr(node, "attr", getattr(node, "id", None))} & CLOCK_NAMES
         complaints += [f"{name} uses `{clock}`: read measured numbers from a data file" for clock in sorted(used)]
     return complaints
+
+
+CHECKS = [
+    find_unexecuted, find_stale, find_unsealed, find_undescribed, find_blank, find_errors, find_stderr,
+    find_malformed, find_coarse, find_disagreeing, find_evasions, find_unseeded, find_clocks,
+]  # fmt: skip

@@ -1,19 +1,17 @@
-"""Choose the chapters that `make test` runs again: those that have changed, and some by lot.
+"""Choose the chapters that `make test` runs again: those that have changed, and a few that stand for the rest.
 
-``pytest --nbval --chapters=chosen`` leaves out a chapter whose code, packages, tables and lock are those with which its
-notebook was written, unless the lot falls on it: another chapter at each commit. At the end it says which and why.
-Without the option every chapter runs.
+``pytest --nbval --chapters=chosen`` leaves the other chapters to `make test-all`, and says at the end which ran and
+why. Without the option every chapter runs.
 """
 
+import subprocess
 from functools import cache
 
-import lots
 import nbformat
-from bnn import report
 from tools import chapters
-from tools.digests import find_head
 
-SECONDS = 60  # CPU-seconds for chapters drawn by lot, as `make studies STUDY=run_cost` measured them
+# NUTS on a fused network, ADVI on images, a page of tables: together 87 CPU-seconds (book/data/run_cost.json)
+FIXED = ("reference_posteriors", "digits", "one_choice")
 
 
 def pytest_addoption(parser):
@@ -22,18 +20,16 @@ def pytest_addoption(parser):
 
 def pytest_ignore_collect(collection_path, config):
     if collection_path.parent == chapters.BOOK and collection_path.suffix == ".ipynb" and _is_choosing(config):
-        return None if choose()[collection_path.stem][0] else True
+        return None if choose()[collection_path.stem] else True
     return None
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    if not _is_choosing(config):
-        return
-    terminalreporter.section("chapters")
-    for verdict in (True, False):
-        for why in dict.fromkeys(why for runs, why in choose().values() if runs is verdict):
-            names = ", ".join(name for name, found in choose().items() if found == (verdict, why))
-            terminalreporter.write_line(f"{'run again' if verdict else 'not run again'}, {why}: {names}")
+    if _is_choosing(config):
+        run = [f"{name} ({why})" for name, why in choose().items() if why]
+        left = len(choose()) - len(run)
+        terminalreporter.section("chapters")
+        terminalreporter.write_line(f"run again: {', '.join(run)}; left to `make test-all`: {left} others")
 
 
 def _is_choosing(config):
@@ -42,46 +38,42 @@ def _is_choosing(config):
 
 @cache
 def choose():
-    """Decide for each notebook: dict of name to (whether it is run again, why)."""
-    found, same = {}, []
+    """Why each chapter is run again: dict of name to str, "" where it is not."""
+    found = {}
     for path in sorted(chapters.BOOK.glob("*.ipynb")):
-        if reason := find_reason(nbformat.read(path, as_version=4)):
-            found[path.stem] = (True, reason)
-        else:
-            same.append(path.stem)
-    drawn = draw(same, find_head(), SECONDS)
-    found |= dict.fromkeys(drawn, (True, "drawn by lot at this commit"))
-    return found | {name: (False, "same code, packages, tables and lock") for name in same if name not in drawn}
+        nb = nbformat.read(path, as_version=4)
+        reason = find_change(nb, [nb, *read_base(path)])
+        found[path.stem] = reason or ("stands for others" if path.stem in FIXED else "")
+    return found
 
 
-def find_reason(nb):
-    """Say why a notebook must be run again (str), or None where a run would repeat what it holds."""
-    written = nb.metadata.get("bnn", {})
-    if written.get("source") != chapters.digest_code(nb):
-        return "the code in it has changed"
-    if written.get("depends") != chapters.digest_all(nb):
-        return "packages, tables or the lock have changed"
-    return None
+def find_change(nb, written):
+    """What a notebook depends on that is not as some notebooks say they were written with: str, "" for nothing."""
+    present = {"source": chapters.digest_code(nb), "depends": chapters.digest_all(nb)}
+    for name, what in {"source": "its code", "depends": "packages, tables or lock"}.items():
+        if any(old.metadata.get("bnn", {}).get(name) != present[name] for old in written):
+            return f"{what} changed"
+    return ""
 
 
-def draw(names, commit, seconds):
-    """Draw chapters by lot until their CPU-seconds are used up, one at least.
+def read_base(path):
+    """A notebook as it was where this branch left main, if it was another file: list of none or one."""
+    base = ask_git("merge-base", "HEAD", "origin/main") or ask_git("merge-base", "HEAD", "main")
+    if not base or path.name not in list_changed(base):
+        return []
+    old = ask_git("show", f"{base}:./{path.name}")
+    return [nbformat.reads(old, as_version=4) if old else nbformat.v4.new_notebook()]
 
-    Parameters
-    ----------
-    names : list of str
-    commit : str, decides the lot
-    seconds : float
 
-    Returns
-    -------
-    list of str
-    """
-    costs = {row["chapter"]: row["cpu_seconds"] for row in report.read_data("run_cost")["rows"]}
-    drawn = []
-    for name in lots.shuffle(names, commit):
-        cost = costs.get(name, seconds)
-        if not drawn or cost <= seconds:
-            drawn.append(name)
-            seconds -= cost
-    return drawn
+def list_changed(base):
+    return ask_git("diff", "--name-only", "--relative", base, "--", "*.ipynb").splitlines()
+
+
+@cache
+def ask_git(*words):
+    """What git says in the folder of the book, without the last line's end: str, "" where it fails."""
+    try:
+        done = subprocess.run(["git", "-C", chapters.BOOK, *words], capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""

@@ -1,96 +1,85 @@
-"""What must hold for every chapter before it is run again; nbval then runs it."""
+"""What must hold for every chapter before it is run again, and which are; nbval then runs it."""
 
 import checks
 import jupytext
 import nbformat
+import nbval_chosen
 import pytest
+from bnn import report
+from nbformat.v4 import new_code_cell, new_notebook
 from tools import chapters
 
 CHAPTERS = chapters.find_chapters()
 
 
-@pytest.fixture(params=CHAPTERS, ids=[path.stem for path in CHAPTERS], scope="module")
-def md(request):
-    """The path of a chapter's md file."""
-    return request.param
-
-
 @pytest.fixture(scope="module")
-def nb(md):
-    """The stored notebook of a chapter."""
-    path = md.with_suffix(".ipynb")
-    assert path.exists(), f"{path.name} is missing: run `make chapters`"
-    return nbformat.read(path, as_version=4)
+def notebooks():
+    """The stored notebooks: dict of the md's path to NotebookNode."""
+    return {md: nbformat.read(md.with_suffix(".ipynb"), as_version=4) for md in CHAPTERS}
 
 
 def expect_none(complaints):
     assert not complaints, "\n" + "\n".join(complaints)
 
 
-def test_md_and_ipynb_are_in_step(md, nb):
-    expect_none(checks.find_differences(nb, jupytext.read(md, fmt="md:myst")))
-
-
-def test_every_cell_was_executed_once_and_in_order(nb):
-    expect_none(checks.find_unexecuted(nb))
-
-
-def test_the_code_is_what_was_run(nb):
-    expect_none(checks.find_stale(nb))
-
-
-def test_outputs_and_their_origin_are_as_they_were_written(nb):
-    expect_none(checks.find_unsealed(nb))
-
-
-def test_no_cell_is_long(nb):
-    expect_none(checks.find_long(nb))
-
-
-def test_every_picture_has_alt_text_and_caption(nb):
-    expect_none(checks.find_undescribed(nb))
-
-
-def test_no_picture_is_blank(nb):
-    expect_none(checks.find_blank(nb))
-
-
-def test_no_cell_failed(nb):
-    expect_none(checks.find_errors(nb))
-
-
-def test_stderr_holds_only_warnings_about_divergences(nb):
-    expect_none(checks.find_stderr(nb))
-
-
-def test_the_notebook_is_small(md):
-    expect_none(checks.find_oversize(md.with_suffix(".ipynb")))
-
-
-def test_every_draw_is_seeded(nb):
-    expect_none(checks.find_unseeded(nb))
-
-
-def test_no_cell_looks_at_a_clock(nb):
-    expect_none(checks.find_clocks(nb))
-
-
-def test_every_number_can_be_compared(nb):
-    expect_none(checks.find_malformed(nb))
-
-
-def test_all_copies_of_a_number_agree(nb):
-    expect_none(checks.find_disagreeing(nb))
-
-
-def test_every_error_has_enough_digits(nb):
-    expect_none(checks.find_coarse(nb))
-
-
-def test_an_ignored_output_says_why(nb):
-    expect_none(checks.find_evasions(nb.cells))
-
-
-def test_every_notebook_has_its_md():
+def test_each_chapter_is_an_md_and_an_ipynb():
     notebooks = {path.stem for path in chapters.BOOK.glob("*.ipynb") if not path.name.startswith("_")}
-    assert notebooks <= {path.stem for path in CHAPTERS}, "an ipynb is written only by executing its md"
+    assert notebooks == {path.stem for path in CHAPTERS}, "an ipynb is written only by executing its md"
+
+
+def test_md_and_ipynb_are_in_step(notebooks):
+    pairs = {md: (nb, jupytext.read(md, fmt="md:myst")) for md, nb in notebooks.items()}
+    expect_none([f"{md.stem}: {words}" for md, pair in pairs.items() for words in checks.find_differences(*pair)])
+
+
+@pytest.mark.parametrize("check", checks.CHECKS, ids=lambda check: check.__name__)
+def test_every_chapter_passes(notebooks, check):
+    expect_none([f"{md.stem}: {complaint}" for md, nb in notebooks.items() for complaint in check(nb)])
+
+
+def test_every_notebook_is_small(notebooks):
+    expect_none([words for md in notebooks for words in checks.find_oversize(md.with_suffix(".ipynb"))])
+
+
+# --- which are run again
+
+
+@pytest.fixture
+def nb():
+    """A notebook that has just been executed."""
+    nb = new_notebook(cells=[new_code_cell("x = 1")])
+    nb.metadata.bnn = {"source": chapters.digest_code(nb), "depends": chapters.digest_all(nb)}
+    return nb
+
+
+def test_a_notebook_that_has_just_been_executed_has_not_changed(nb):
+    assert nbval_chosen.find_change(nb, [nb, nb]) == ""
+
+
+@pytest.mark.parametrize(("entry", "what"), [("source", "code"), ("depends", "tables")])
+def test_a_chapter_that_was_written_with_something_else_or_is_new_on_main_has_changed(nb, entry, what):
+    other = new_notebook(metadata={"bnn": nb.metadata.bnn | {entry: "another"}})
+    assert what in nbval_chosen.find_change(nb, [nb, other])
+    assert "code" in nbval_chosen.find_change(nb, [nb, new_notebook()])
+    nb.metadata.bnn[entry] = "another"
+    assert what in nbval_chosen.find_change(nb, [nb])
+
+
+def test_a_notebook_is_compared_with_what_it_was_on_main(monkeypatch):
+    said = {"merge-base": "abc", "diff": "moons.ipynb\nnew.ipynb", "show": ""}
+    monkeypatch.setattr(nbval_chosen, "ask_git", lambda *words: said[words[0]])
+    assert nbval_chosen.read_base(chapters.BOOK / "digits.ipynb") == []
+    assert nbval_chosen.read_base(chapters.BOOK / "new.ipynb") == [new_notebook()]
+    said["show"] = nbformat.writes(new_notebook(metadata={"bnn": {"source": "x"}}))
+    assert nbval_chosen.read_base(chapters.BOOK / "moons.ipynb")[0].metadata.bnn.source == "x"
+
+
+def test_without_a_merge_base_no_old_notebook_counts(monkeypatch):
+    monkeypatch.setattr(nbval_chosen, "ask_git", lambda *words: "")
+    assert nbval_chosen.read_base(chapters.BOOK / "moons.ipynb") == []
+
+
+def test_a_few_cheap_chapters_always_stand_for_the_rest():
+    costs = {row["chapter"]: row["cpu_seconds"] for row in report.read_data("run_cost")["rows"]}
+    assert sum(costs[name] for name in nbval_chosen.FIXED) < 90
+    assert all(nbval_chosen.choose()[name] for name in nbval_chosen.FIXED)

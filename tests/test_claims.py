@@ -3,10 +3,10 @@
 import json
 
 import numpy as np
-import outputs
 import pytest
 from bnn.claims import MIME, Claims, find_error, find_p, is_above, judge_together
 from scipy import stats
+from tools import outputs
 
 
 def add(claims, **changes):

@@ -1,41 +1,31 @@
 """Proves that the net catches what it should, and lets through what it should."""
 
 import base64
-import inspect
 import io
 import os
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
-from types import SimpleNamespace
 
 import arviz as az
-import calibrate_outputs
 import checks
 import jupytext
 import matplotlib.pyplot as plt
 import nbformat
-import nbval_outputs
 import numpy as np
-import outputs
 import pytest
-import summaries
 from hypothesis import given
 from hypothesis import strategies as st
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 from PIL import Image, ImageDraw
 from scipy import special
-from tools import chapters
+from tools import chapters, outputs, summaries
 
 ROOT = Path(__file__).resolve().parents[1]
 LEVEL = outputs.set_level(1000)  # a book with a thousand estimates
 
 CHAPTER = """---
-jupytext:
-  text_representation:
-    extension: .md
-    format_name: myst
 kernelspec:
   display_name: Python 3
   language: python
@@ -134,10 +124,6 @@ def blank(image):
     return Image.new("RGBA", image.size, "white")
 
 
-def halve(image):
-    return image.resize((image.width // 2, image.height // 2))
-
-
 def mirror(image):
     return image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
 
@@ -153,13 +139,9 @@ HERE = {
     FIGURE: (lambda c: paint(c, put_red_rectangle), "the picture differs in"),
     END: (forget_execution, "never executed"),
 }
-ELSEWHERE = {
+ELSEWHERE = HERE | {
     NUMBER: (lambda c: print_instead(c, "accuracy 0.851 ± 0.012 (n=20)"), "7.1 combined errors"),
-    EXACT: (lambda c: print_instead(c, "rows 1001"), "stored: rows 1001"),
     DIAGNOSTIC: (lambda c: print_instead(c, "R-hat ~1.004 (below 1.01: no)"), "(below 1.01: no)"),
-    CLAIM: (lambda c: change_claim(c, holds=False), "[moons].holds: stored `False`, came `True`"),
-    SENTENCE: (lambda c: print_instead(c, "The loss rises."), "stored: The loss rises."),
-    TWO: (remove_output, "other outputs"),
     FIGURE: (lambda c: paint(c, blank), "the stored picture is blank"),
     END: (skip_validation, "`nbval-skip` is not allowed"),
 }
@@ -169,16 +151,9 @@ ELSEWHERE_TOO = {
     CLAIM: (lambda c: change_claim(c, value="0.960 ± 0.013"), None),
     SENTENCE: (lambda c: print_instead(c, "R-hat ~1.004"), "write `~1.004 (below 1.01: yes)`"),
     TWO: (lambda c: c.outputs.reverse(), "stored: 'second'"),
-    FIGURE: (lambda c: paint(c, halve), "another size"),
+    FIGURE: (lambda c: paint(c, mirror), "the picture shows something else"),
 }
-ELSEWHERE_PICTURES = {FIGURE: (lambda c: paint(c, mirror), "the picture came mirrored")}
-TAMPERED = {
-    "untouched": {},
-    "here": HERE,
-    "elsewhere": ELSEWHERE,
-    "elsewhere_too": ELSEWHERE_TOO,
-    "elsewhere_pictures": ELSEWHERE_PICTURES,
-}
+TAMPERED = {"untouched": {}, "here": HERE, "elsewhere": ELSEWHERE, "elsewhere_too": ELSEWHERE_TOO}
 
 
 @pytest.fixture(scope="module")
@@ -227,23 +202,13 @@ def run_nbval(folder):
     return found
 
 
-@pytest.mark.parametrize("cell", range(8))
-def test_an_untouched_notebook_passes(verdicts, cell):
-    assert verdicts["untouched", cell] is None
-
-
-@pytest.mark.parametrize(("name", "cell"), [(name, cell) for name, tampering in TAMPERED.items() for cell in tampering])
-def test_nbval_says_what_was_tampered_with(verdicts, name, cell):
-    expected = TAMPERED[name][cell][1]
-    if expected is None:
-        assert verdicts[name, cell] is None
-    else:
-        assert expected in (verdicts[name, cell] or "")
-
-
-def test_only_the_tampered_cells_fail(verdicts):
-    failed = {key for key, complaint in verdicts.items() if complaint is not None}
-    assert failed == {(n, c) for n, tampering in TAMPERED.items() for c, (_, say) in tampering.items() if say}
+@pytest.mark.parametrize("name", TAMPERED)
+def test_nbval_complains_of_what_was_tampered_with_and_of_nothing_else(verdicts, name):
+    said = {cell: complaint for (notebook, cell), complaint in verdicts.items() if notebook == name}
+    expected = {cell: words for cell, (_, words) in TAMPERED[name].items() if words}
+    assert sorted(said) == list(range(8))
+    assert {cell for cell, complaint in said.items() if complaint is not None} == set(expected)
+    assert [said[cell] for cell, words in expected.items() if words not in said[cell]] == []
 
 
 # --- executing ---------------------------------------------------------------------------------------------
@@ -300,86 +265,61 @@ def test_printed_chunks_are_joined_within_displays():
     assert chunks[0].text == "a"
 
 
-def test_an_output_of_another_kind_is_another_output():
-    stdout, stderr = ([new_output("stream", name=name, text="1")] for name in ("stdout", "stderr"))
-    assert "stored: stream stdout\n    came:   stream stderr" in outputs.compare_outputs(stdout, stderr, LEVEL)[0]
-
-
 # --- checks of the stored side -----------------------------------------------------------------------------
 
-CHECKS = [
-    checks.find_unexecuted,
-    checks.find_stale,
-    checks.find_long,
-    checks.find_undescribed,
-    checks.find_blank,
-    checks.find_errors,
-    checks.find_stderr,
-    checks.find_unseeded,
-    checks.find_clocks,
-    checks.find_malformed,
-    checks.find_coarse,
-    checks.find_disagreeing,
-]
 
-
-@pytest.mark.parametrize("check", CHECKS)
-def test_a_good_chapter_passes_every_check(nb, check):
-    assert check(nb) == []
-
-
-def test_a_good_pair_is_in_step(nb):
+def test_a_good_chapter_passes_every_check(nb):
+    assert [complaint for check in checks.CHECKS for complaint in check(nb)] == []
     assert checks.find_differences(nb, jupytext.reads(CHAPTER, fmt="md:myst")) == []
 
 
 @pytest.mark.parametrize(
-    ("before", "after"), [("# A chapter", "# Another"), ("rows 1000", "rows 2000"), ("A line.", "A dot.")]
+    ("before", "after"),
+    [("# A chapter", "# Another"), ("rows 1000", "rows 2000"), ("A line.", "A dot."), ("that rises", "that falls")],
 )
 def test_a_pair_out_of_step_is_caught(nb, before, after):
     assert checks.find_differences(nb, jupytext.reads(CHAPTER.replace(before, after), fmt="md:myst"))
 
 
-def test_code_edited_and_not_run_is_caught(nb):
-    checks.list_code(nb)[EXACT].source = 'print("rows 1000 ")'
-    assert checks.find_stale(nb)
+def put_output(cell, kind, **content):
+    cell.outputs = [new_output(kind, **content)]
 
 
-def test_a_cell_that_was_not_executed_is_caught(nb):
-    forget_execution(checks.list_code(nb)[EXACT])
-    assert checks.find_unexecuted(nb)
+@pytest.mark.parametrize(
+    ("number", "tamper", "check"),
+    [
+        (EXACT, lambda c: c.update(source='print("rows 1000 ")'), checks.find_stale),
+        (EXACT, lambda c: print_instead(c, "rows 1001"), checks.find_unsealed),
+        (EXACT, forget_execution, checks.find_unexecuted),
+        (EXACT, lambda c: c.update(execution_count=1), checks.find_unexecuted),
+        (EXACT, lambda c: put_output(c, "error", ename="ValueError", evalue="no", traceback=[]), checks.find_errors),
+        (EXACT, lambda c: put_output(c, "stream", name="stderr", text="FutureWarning: x"), checks.find_stderr),
+        (EXACT, lambda c: print_instead(c, "0.97 ± 0.01"), checks.find_coarse),
+        (EXACT, lambda c: print_instead(c, "0.97 ± 0.012"), checks.find_coarse),
+        (EXACT, lambda c: print_instead(c, "R-hat ~1.004"), checks.find_malformed),
+        (EXACT, skip_validation, checks.find_evasions),
+        (CLAIM, lambda c: c.outputs[0].data.update({"text/html": "0.972 ± 0.012"}), checks.find_disagreeing),
+        (FIGURE, lambda c: paint(c, blank), checks.find_blank),
+        (FIGURE, lambda c: c.metadata.mystnb.image.pop("alt"), checks.find_undescribed),
+        (FIGURE, lambda c: c.metadata.mystnb.figure.pop("caption"), checks.find_undescribed),
+        (FIGURE, lambda c: c.metadata.mystnb.figure.pop("name"), checks.find_undescribed),
+        (FIGURE, lambda c: c.outputs.append(c.outputs[0]), checks.find_undescribed),
+    ],
+)
+def test_what_is_wrong_in_a_stored_chapter_is_caught(nb, number, tamper, check):
+    tamper(checks.list_code(nb)[number])
+    assert check in checks.CHECKS
+    assert check(nb)
 
 
-def test_cells_executed_out_of_order_are_caught(nb):
-    code = checks.list_code(nb)
-    code[0].execution_count, code[1].execution_count = 2, 1
-    assert checks.find_unexecuted(nb)
+def test_the_origin_of_outputs_is_sealed(nb):
+    nb.metadata.bnn.machine.processor = "another"
+    assert checks.find_unsealed(nb)
 
 
-def test_a_cell_of_26_lines_is_caught(nb):
-    checks.list_code(nb)[EXACT].source = "x = 1\n" * 25 + "x"
-    assert checks.find_long(nb)
-
-
-@pytest.mark.parametrize(("part", "key"), [("image", "alt"), ("figure", "caption"), ("figure", "name")])
-def test_an_undescribed_picture_is_caught(nb, part, key):
-    del checks.list_code(nb)[FIGURE].metadata.mystnb[part][key]
-    assert checks.find_undescribed(nb)
-
-
-def test_a_stored_blank_picture_is_caught(nb):
-    paint(checks.list_code(nb)[FIGURE], blank)
-    assert checks.find_blank(nb)
-
-
-def test_a_stored_error_is_caught(nb):
-    checks.list_code(nb)[EXACT].outputs = [new_output("error", ename="ValueError", evalue="no", traceback=[])]
-    assert checks.find_errors(nb)
-
-
-@pytest.mark.parametrize(("text", "caught"), [("FutureWarning: x", True), ("There were 3 divergences", False)])
-def test_stderr_is_for_divergences_only(nb, text, caught):
-    checks.list_code(nb)[EXACT].outputs = [new_output("stream", name="stderr", text=text)]
-    assert bool(checks.find_stderr(nb)) == caught
+def test_warnings_about_divergences_may_be_stored(nb):
+    put_output(checks.list_code(nb)[EXACT], "stream", name="stderr", text="There were 3 divergences")
+    assert checks.find_stderr(nb) == []
 
 
 def test_a_large_notebook_is_caught(tmp_path):
@@ -388,12 +328,9 @@ def test_a_large_notebook_is_caught(tmp_path):
     assert checks.find_oversize(path)
 
 
-@pytest.mark.parametrize(
-    ("text", "caught"),
-    [("0.97 ± 0.01", True), ("0.970 ± 0.012", False), ("0.97 ± 0.012", True), ("97 ± 0", False), ("9.1 ± 0.7", False)],
-)
-def test_an_error_with_too_few_digits_is_caught(text, caught):
-    assert bool(outputs.find_coarse([new_output("stream", text=text)])) == caught
+@pytest.mark.parametrize("text", ["0.970 ± 0.012", "97 ± 0", "9.1 ± 0.7"])
+def test_an_error_with_digits_enough_passes(text):
+    assert outputs.find_coarse([new_output("stream", text=text)]) == []
 
 
 @pytest.mark.parametrize(
@@ -410,7 +347,7 @@ def test_an_error_with_too_few_digits_is_caught(text, caught):
 )
 def test_an_output_is_ignored_only_with_a_reason(tags, comment, caught):
     cell = new_code_cell(f"{comment}\nx = 1", metadata={"tags": tags})
-    assert bool(checks.find_evasions([cell])) == caught
+    assert bool(checks.find_evasions(new_notebook(cells=[cell]))) == caught
 
 
 # a line, and whether it draws without a seed
@@ -418,10 +355,8 @@ DRAWS = """
 np.random.normal()                                      yes
 np.random.seed(1)                                       yes
 np.random.default_rng()                                 yes
-np.random.default_rng(None)                             yes
 np.random.default_rng(1)                                no
 np.random.Generator(np.random.PCG64(1))                 no
-np.random.RandomState(31)                               no
 rng.normal()                                            no
 random.random()                                         yes
 pm.sample(100)                                          yes
@@ -431,30 +366,22 @@ pm.sample(100, **options)                               no
 pm.fit(100, method="advi")                              yes
 pm.fit(100, method="advi", random_seed=1)               no
 pm.ADVI()                                               yes
-pm.sample_prior_predictive()                            yes
 pm.sample_posterior_predictive(trace)                   yes
-pm.sample_posterior_predictive(trace, random_seed=1)    no
 pm.draw(x)                                              yes
 pm.Minibatch(x, batch_size=50)                          no
 approx.sample(100)                                      yes
-approx.sample(draws=100)                                yes
 approx.sample(100, random_seed=1)                       no
 make_moons(100)                                         yes
-make_moons(100, random_state=1)                         no
-train_test_split(x)                                     yes
 RandomForestClassifier()                                yes
-MLPClassifier(random_state=1)                           no
 LogisticRegression()                                    no
 own.draw_tasks(18)                                      yes
 own.draw_tasks(18, 3)                                   no
 own.draw_tasks(18, seed=3)                              no
 plot_draws(18)                                          yes
-plot_draws(18, seed=3)                                  no
 own.scale(x)                                            no
 stats.permutation_test((x, y), mean)                    yes
 stats.permutation_test((x, y), mean, rng=1)             no
 stats.norm.rvs(100)                                     yes
-stats.norm(0, 1).rvs(100)                               yes
 stats.norm.rvs(100, random_state=1)                     no
 pm.Normal.dist(0, 1).rvs(100)                           yes
 """
@@ -465,17 +392,15 @@ from scipy import stats
 from sklearn.datasets import make_moons
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import train_test_split
-from sklearn.neural_network import MLPClassifier
 from bnn import data as own
 from bnn.plots import plot_draws"""
 
 
-@pytest.mark.parametrize(("line", "caught"), [line.rsplit(maxsplit=1) for line in DRAWS.strip().splitlines()])
-def test_an_unseeded_draw_is_caught(line, caught):
+def test_an_unseeded_draw_is_caught():
     functions = {"bnn.data.draw_tasks": 1, "bnn.plots.plot_draws": None}
-    nb = new_notebook(cells=[new_code_cell(IMPORTS), new_code_cell(line)])
-    assert bool(checks.find_unseeded(nb, functions)) == (caught == "yes")
+    for line, caught in [line.rsplit(maxsplit=1) for line in DRAWS.strip().splitlines()]:
+        nb = new_notebook(cells=[new_code_cell(IMPORTS), new_code_cell(line)])
+        assert bool(checks.find_unseeded(nb, functions)) == (caught == "yes"), line
 
 
 def test_functions_that_take_a_seed_are_found(tmp_path):
@@ -484,18 +409,27 @@ def test_functions_that_take_a_seed_are_found(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "source",
-    ["import time", "from time import sleep", "%time x = 1", "%%timeit\nx = 1", "t.perf_counter()", "import psutil"],
+    ("source", "caught"),
+    [
+        ("import time", True),
+        ("from time import sleep", True),
+        ("%time x = 1", True),
+        ("%%timeit\nx = 1", True),
+        ("t.perf_counter()", True),
+        ("time = 3\nprint('%time')", False),
+    ],
 )
-def test_a_clock_is_caught(source):
-    assert checks.find_clocks(new_notebook(cells=[new_code_cell(source)]))
-
-
-def test_the_word_time_is_no_clock():
-    assert checks.find_clocks(new_notebook(cells=[new_code_cell("time = 3\nprint('%time')")])) == []
+def test_a_clock_is_caught(source, caught):
+    assert bool(checks.find_clocks(new_notebook(cells=[new_code_cell(source)]))) == caught
 
 
 # --- the grammar of numbers --------------------------------------------------------------------------------
+
+
+VERDICT = (
+    "The four chains agree: R-hat at most 1.007 (loadings[7]), at least 678 effective draws (loadings[7], tails); "
+    "no divergences in 4,000 draws."
+)
 
 
 def agree(stored, fresh, strict=False, compare=outputs.compare_text):
@@ -516,6 +450,9 @@ def agree(stored, fresh, strict=False, compare=outputs.compare_text):
         ("There were 12 divergences after tuning.", "There were 9 divergences after tuning."),
         ("31 s (measured)", "31 s (measured)"),
         ("mean ± 2 sd", "mean ± 2 sd"),
+        (VERDICT, VERDICT.replace("1.007 (loadings[7])", "1.004 (mu)")),  # another quantity is the worst
+        (VERDICT, VERDICT.replace("678 effective draws (loadings[7], tails)", "1,232 effective draws (mu)")),
+        (VERDICT, VERDICT.replace("no divergences", "1 divergence")),
     ],
 )
 def test_what_may_move_may_move_elsewhere(stored, fresh):
@@ -531,6 +468,10 @@ def test_what_may_move_may_move_elsewhere(stored, fresh):
         ("0.971 ± 0.012", "0.851 ± 0.012"),
         ("0.971 ± 0.012", "-0.971 ± 0.012"),
         ("0.971 ± 0.012", "0.971 ± 0.120"),
+        ("54.2 ± 1.0 (n=20)", "62.2 ± 1.0 (n=20)"),  # 5.7 combined errors
+        ("54.2 ± 1.0 (n=5)", "62.2 ± 1.0 (n=5)"),
+        ("54.2 ± 1.0 (n=5)", "54.2 ± 10.0 (n=5)"),
+        ("54.2 ± 1.0 (n=3)", "67.2 ± 1.0 (n=3)"),  # 9.2
         ("0.971 ± 0.012 (n=20)", "0.971 ± 0.012 (n=19)"),
         ("0.971 ± 0.012 nats", "0.971 ± 0.012 bits"),
         ("0.971 ± 0.012", "0.971"),
@@ -543,6 +484,12 @@ def test_what_may_move_may_move_elsewhere(stored, fresh):
         ("31 ± 2 s (measured)", "32 ± 2 s (measured)"),
         ("0.5 ± 0.1", "0.5 ± 0.1\nmore"),
         ("There were 12 divergences", "There were no divergences"),
+        ("train 1000", "tra\u200bin 1000"),
+        (VERDICT, VERDICT.replace("four chains", "two chains")),
+        (VERDICT, VERDICT.replace("4,000 draws", "400 draws")),
+        (VERDICT, VERDICT.replace("678 effective", "399 effective")),  # and says that they are enough
+        (VERDICT, VERDICT.replace("1.007", "0.87")),
+        (VERDICT, "Do not use these draws: R-hat is 1.2 (mu), wanted: below 1.01. What helps: more draws."),
     ],
 )
 def test_what_must_not_move_is_caught_everywhere(stored, fresh):
@@ -551,63 +498,41 @@ def test_what_must_not_move_is_caught_everywhere(stored, fresh):
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "said"),
     [
-        "starts below 90 %: ~9 (at least 1 of 5: yes)",
-        "R-hat ~1.020 (below 1.01: yes)",
-        "~1.004 (below 1.01: no)",
-        "~380 (above 400: yes)",
-        "~-3.0 (within 2.5: yes)",
-        "~15 (all 16: yes)",
-        "R-hat ~0.520 (below 1.01: yes)",
-        "max bulk ESS ~-12 (above 400: no)",
-        "draws cut short, %: ~104 (below 20: no)",
-        "share of the mean square ~1.20 (above 0.05: yes)",
-        "~1.200 (above 0.95: yes)",
-        "~nan (below 1.01: yes)",
-        "9 of 5 starts",
+        ("starts below 90 %: ~9 (at least 1 of 5: yes)", "cannot be"),
+        ("R-hat ~1.010 (below 1.01: yes)", ""),  # 1.0098, rounded
+        ("R-hat ~1.010 (below 1.01: no)", ""),
+        ("~nan (below 1.01: no)", ""),
+        ("divergent draws of 3,400 ~69 (explained: no)", ""),
+        ("5 of 5 starts, 0.7 of 9", ""),
+        ("share of draws, %: ~45 (above 20: yes)", ""),
+        ("R-hat ~1.011 (below 1.01: yes)", "contradicts"),
+        ("~1.004 (below 1.01: no)", "contradicts"),
+        ("~380 (above 400: yes)", "contradicts"),
+        ("~-3.0 (within 2.5: yes)", "contradicts"),
+        ("~15 (all 16: yes)", "contradicts"),
+        ("~nan (below 1.01: yes)", "contradicts"),
+        ("R-hat ~0.520 (below 1.01: yes)", "cannot be"),
+        ("max bulk ESS ~-12 (above 400: no)", "cannot be"),
+        ("draws cut short, %: ~104 (below 20: no)", "cannot be"),
+        ("share of the mean square ~1.20 (above 0.05: yes)", "cannot be"),
+        ("~1.200 (above 0.95: yes)", "cannot be"),
+        ("9 of 5 starts", "cannot be"),
+        ("R-hat ~1.004", "write"),
+        ("R-hat ~1.004 (good)", "write"),
+        ("~nan", "write"),
+        ("0.5 ± nan", "write"),
+        ("nan ± 0.1", "write"),
+        ("94.6 % ± 0.3 %", "write"),
+        ("± 0.1", "write"),
+        ("0.5 ± 0.1 (n=1)", "two seeds"),
     ],
 )
-def test_a_diagnostic_that_cannot_be_is_caught(text):
-    assert outputs.compare_text(text, text, LEVEL)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "R-hat ~1.010 (below 1.01: yes)",  # 1.0098, rounded
-        "R-hat ~1.010 (below 1.01: no)",
-        "R-hat ~0.999 (below 1.01: yes)",
-        "~nan (below 1.01: no)",
-        "~-0.27 (below -0.1: yes)",
-        "divergent draws of 3,400 ~69 (explained: no)",
-        "~0.12 (below a half: yes)",
-        "5 of 5 starts, 0.7 of 9",
-        "~2 (at least 1 of 5: yes)",
-        "share of draws, %: ~45 (above 20: yes)",
-    ],
-)
-def test_a_diagnostic_that_can_be_passes(text):
-    assert outputs.compare_text(text, text, LEVEL) == []
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "R-hat ~1.004",
-        "R-hat ~1.004 (good)",
-        "~nan",
-        "0.5 ± nan",
-        "nan ± 0.1",
-        "94.6 % ± 0.3 %",
-        "0.5 ± 0.1 (n=1)",
-        "± 0.1",
-    ],
-)
-def test_a_malformed_number_says_how_to_write_it(text):
+def test_a_number_that_cannot_be_or_cannot_be_read_is_caught_and_no_other(text, said):
     complaints = outputs.compare_text(text, text, LEVEL)
-    assert len(complaints) == 1
-    assert "write" in complaints[0] or "two seeds" in complaints[0]
+    assert len(complaints) == bool(said)
+    assert said in "".join(complaints)
 
 
 def test_a_complaint_says_by_how_many_errors_it_moved():
@@ -625,6 +550,8 @@ def test_a_complaint_says_by_how_many_errors_it_moved():
         ("<td>1000</td>", "<td>1001</td>", False),
         ("<td>1000</td>", "<th>1000</th>", False),
         ('<td colspan="2">1</td>', '<td colspan="3">1</td>', False),
+        ("<td>1</td>", '<td style="color:white">1</td>', False),
+        ("<p>1</p>", "<p>1</p><script>alert(1)</script>", False),
     ],
 )
 def test_html_is_compared_by_its_numbers_and_its_tags(stored, fresh, same):
@@ -640,6 +567,7 @@ def test_html_is_compared_by_its_numbers_and_its_tags(stored, fresh, same):
         ({"holds": False}, False),
         ({"holds": 1}, False),
         ({"claim": "It fails"}, False),
+        ({"criterion": "above 0, or nearly"}, False),
         ({"id": "b"}, False),
         ({"new": None}, False),
     ],
@@ -647,10 +575,7 @@ def test_html_is_compared_by_its_numbers_and_its_tags(stored, fresh, same):
 def test_a_claim_is_compared_entry_by_entry(changes, same):
     claim = {"id": "a", "claim": "It learns", "value": "0.50 ± 0.10", "criterion": "above 0", "holds": True}
     assert agree([claim], [claim | changes], compare=outputs.compare_json) == same
-
-
-def test_a_missing_claim_is_caught():
-    assert not agree([{"id": "a"}, {"id": "b"}], [{"id": "a"}], compare=outputs.compare_json)
+    assert not agree([claim], [claim, claim | changes], compare=outputs.compare_json)
 
 
 def show_table(text, html):
@@ -668,6 +593,11 @@ def test_copies_that_disagree_are_caught(number):
     assert outputs.compare_outputs([good], [good], LEVEL) == []
     assert "disagree" in outputs.compare_outputs([good], [bad], LEVEL)[0]
     assert outputs.find_disagreeing([bad])
+
+
+def test_an_output_of_another_kind_is_another_output():
+    stdout, stderr = ([new_output("stream", name=name, text="1")] for name in ("stdout", "stderr"))
+    assert "stored: stream stdout\n    came:   stream stderr" in outputs.compare_outputs(stdout, stderr, LEVEL)[0]
 
 
 def test_metadata_of_an_output_are_compared():
@@ -692,59 +622,42 @@ SUMMARY = """
 a          -0.356  0.35    -0.92     0.21     5376     3086  1.00    0.0048  0.0052
 w[first]    -0.56  0.37     -1.1    0.017     5172     2971  1.00    0.0052  0.0063
 """
-A, W = SUMMARY.splitlines()[2:]
 
 
 def test_a_summary_is_read_as_numbers_of_the_book():
-    assert summaries.rewrite(SUMMARY).splitlines()[2:] == [
+    assert summaries.rewrite(SUMMARY).splitlines()[2] == (
         "a: mean -0.356 ± 0.0048, sd 0.35 ± 0.0052, eti89_lb -0.92 ± 0.013, eti89_ub 0.21 ± 0.013, ess_bulk ~5376 (at "
-        "least 400: yes), ess_tail ~3086 (at least 400: yes), r_hat ~1.00 (at most 1.01: yes)",
-        "w[first]: mean -0.56 ± 0.0052, sd 0.37 ± 0.0063, eti89_lb -1.1 ± 0.014, eti89_ub 0.017 ± 0.014, ess_bulk "
-        "~5172 (at least 400: yes), ess_tail ~2971 (at least 400: yes), r_hat ~1.00 (at most 1.01: yes)",
-    ]
+        "least 400: yes), ess_tail ~3086 (at least 400: yes), r_hat ~1.00 (at most 1.01: yes)"
+    )
 
 
 @pytest.mark.parametrize(
-    ("stored", "fresh"),
+    ("stored", "fresh", "may_move"),
     [
-        ("-0.356", "-0.361"),  # the mean, by one error
-        ("  0.35 ", "  0.36 "),  # the sd, by two, of which rounding takes one
-        ("-0.92", "-0.94"),  # a bound, by one and a half
-        ("5376", "3912"),
-        ("0.0048", "0.0060"),
-        ("  1.00", "  1.01"),
-        ("w[first]    -0.56", "w[first]  -0.564"),  # ArviZ shows another digit where the error is below 0.005
+        ("-0.356", "-0.361", True),  # the mean, by one error
+        ("  0.35 ", "  0.36 ", True),  # the sd, by two, of which rounding takes one
+        ("-0.92", "-0.94", True),  # a bound, by one and a half
+        ("5376", "3912", True),
+        ("0.0048", "0.0060", True),
+        ("  1.00", "  1.01", True),
+        ("w[first]    -0.56", "w[first]  -0.564", True),  # ArviZ shows another digit where the error is below 0.005
+        ("-0.356", "-0.404", False),  # the mean, by ten errors
+        ("  0.35 ", "  0.45 ", False),  # the sd, by twenty
+        ("    0.21", "    0.34", False),  # a bound, by ten
+        ("0.0048", "0.0480", False),
+        ("3086", " 399", False),
+        ("5172", " 172", False),
+        ("1.00", "1.02", False),
+        ("w[first]", "w[other]", False),
+        ("ess_bulk ess_tail", "ess_tail ess_bulk", False),
+        (SUMMARY.splitlines()[3], "", False),
+        ("      mean    sd", "    median   mad", False),
     ],
 )
-def test_what_may_move_in_a_summary_may_move_elsewhere(stored, fresh):
+def test_a_summary_is_compared_by_its_errors(stored, fresh, may_move):
     other = SUMMARY.replace(stored, fresh, 1)
     assert other != SUMMARY
-    assert agree(SUMMARY, other)
-    assert not agree(SUMMARY, other, strict=True)
-
-
-@pytest.mark.parametrize(
-    ("stored", "fresh"),
-    [
-        ("-0.356", "-0.404"),  # the mean, by ten errors
-        ("  0.35 ", "  0.45 "),  # the sd, by twenty
-        ("    0.21", "    0.34"),  # a bound, by ten
-        ("0.0048", "0.0480"),
-        ("3086", " 399"),
-        ("5172", " 172"),
-        ("1.00", "1.30"),
-        ("1.00", "1.02"),
-        ("w[first]", "w[other]"),
-        ("ess_bulk ess_tail", "ess_tail ess_bulk"),
-        (f"{A}\n{W}", f"{W}\n{A}"),
-        (f"\n{W}", ""),
-        ("      mean    sd", "    median   mad"),
-    ],
-)
-def test_a_fault_in_a_summary_is_caught_everywhere(stored, fresh):
-    other = SUMMARY.replace(stored, fresh, 1)
-    assert other != SUMMARY
-    assert not agree(SUMMARY, other)
+    assert agree(SUMMARY, other) == may_move
     assert not agree(SUMMARY, other, strict=True)
 
 
@@ -775,13 +688,6 @@ def test_a_column_of_a_summary_needs_what_it_is_judged_by(names, missing):
     assert all(f"without the column `{name}`" in c for name, c in zip(missing, complaints, strict=True))
 
 
-def test_some_columns_are_compared_as_all_are():
-    shown = select("mean", "mcse_mean", "r_hat")
-    assert agree(shown, shown.replace("-0.356", "-0.361"))
-    assert not agree(shown, shown.replace("-0.356", "-0.404"))
-    assert not agree(shown, shown.replace("1.00", "1.30"))
-
-
 @pytest.mark.parametrize(
     ("stored", "fresh", "said"),
     [
@@ -803,8 +709,7 @@ def test_what_cannot_be_in_a_summary_is_caught_wherever_it_was_written(stored, f
 
 
 def test_a_constant_in_a_summary_is_exact():
-    # what ArviZ prints of a diagonal of ones
-    constant = SUMMARY + "c 1 0 1 1 4000 4000 nan 0 nan\n"
+    constant = SUMMARY + "c 1 0 1 1 4000 4000 nan 0 nan\n"  # what ArviZ prints of a diagonal of ones
     assert agree(constant, constant)
     assert not agree(constant, constant.replace("c 1 0", "c 2 0"))
 
@@ -812,26 +717,6 @@ def test_a_constant_in_a_summary_is_exact():
 @pytest.mark.parametrize("text", ["mean", "mean sd of all", "mean sd", "mean: 3 ess_bulk", "r_hat"])
 def test_words_of_a_summary_make_none(text):
     assert outputs.read_text(f"{text}\nlosses fall, as they should").malformed == ()
-
-
-@pytest.mark.parametrize(
-    ("number", "place", "spelt"),
-    [
-        ("0.3", -3, "0.300"),  # 0.3003 with an error of 0.0034
-        ("-0", -3, "0.000"),
-        ("12.5", -3, "12.500"),
-        ("12345.7", -3, "12345.7"),  # six digits at most
-        ("1.24e+04", 1, "1.24E+4"),
-        ("-1", None, "-1.0"),
-        ("7600", None, "7.6E+3"),
-        ("17", None, "17"),
-        ("0.005", None, "0.0050"),
-        ("1e+07", None, "1.0E+7"),
-        ("nan", -3, "nan"),
-    ],
-)
-def test_digits_that_arviz_drops_are_written_again(number, place, spelt):
-    assert summaries.spell(number, place).lstrip("-") == spelt.lstrip("-")
 
 
 def draw_posterior(seed):
@@ -844,9 +729,9 @@ def draw_posterior(seed):
 
 @pytest.fixture(scope="module")
 def summarized():
-    """Three summaries as ArviZ has them, of other draws of one posterior: (data frame, output) pairs."""
+    """Two summaries as ArviZ has them, of other draws of one posterior: (data frame, output) pairs."""
     with pytest.warns(RuntimeWarning, match="invalid value"):  # of the constant
-        frames = [az.summary(draw_posterior(seed)) for seed in range(3)]
+        frames = [az.summary(draw_posterior(seed)) for seed in range(2)]
     shown = [{"text/plain": repr(frame), "text/html": frame._repr_html_()} for frame in frames]
     return [
         (f, new_output("execute_result", data=data, execution_count=1)) for f, data in zip(frames, shown, strict=True)
@@ -854,10 +739,9 @@ def summarized():
 
 
 def test_summaries_of_other_draws_agree_and_are_well_formed(summarized):
-    (_, stored), *others = summarized
-    for _, fresh in others:
-        assert outputs.compare_outputs([stored], [fresh], LEVEL) == []
-        assert outputs.compare_outputs([stored], [fresh], LEVEL, strict=True)
+    (_, stored), (_, fresh) = summarized
+    assert outputs.compare_outputs([stored], [fresh], LEVEL) == []
+    assert outputs.compare_outputs([stored], [fresh], LEVEL, strict=True)
     for check in (outputs.find_malformed, outputs.find_coarse, outputs.find_disagreeing):
         assert check([stored]) == []
 
@@ -878,19 +762,9 @@ def test_rounding_moved_a_number_of_a_summary_by_no_more_than_its_half(summarize
         assert all(abs(e.value - x) <= e.value_half * 1.0001 + 1e-15 for e, x in zip(found, raw, strict=True))
 
 
-def test_a_number_of_a_summary_is_found_in_the_record():
-    (stored,), (fresh,) = ([new_output("stream", text=SUMMARY.replace("-0.356", x))] for x in ("-0.356", "-0.358"))
-    record = {"numbers": {outputs.name_text(SUMMARY): [(0.001, 0.0015, 2)] * 8}, "pictures": {}}
-    assert outputs.list_moves([stored], [fresh], record)[0] == pytest.approx(2.0)
-    assert outputs.compare_outputs([stored], [fresh], LEVEL) == []
-    narrow = record | {"numbers": {name: [(0.0001, 0.0005, 2)] * 8 for name in record["numbers"]}}
-    (complaint,) = outputs.compare_outputs([stored], [fresh], LEVEL, record=narrow)
-    assert "stored `-0.356 ± 0.0048`, came `-0.358 ± 0.0048`" in complaint
-
-
 def test_the_error_of_a_bound_is_that_of_a_quantile():
     draws = np.random.default_rng(1).normal(0, 3, (2000, 800))
-    error = float(summaries.find_quantile_error("3", "800", 0.055))
+    error = summaries.find_quantile_error(3, 800, 0.055)
     assert np.quantile(draws, 0.055, axis=1).std() == pytest.approx(error, rel=0.06)
     assert error == pytest.approx(2.06 * 3 / 800**0.5, rel=0.02)
 
@@ -903,22 +777,13 @@ ESTIMATES = st.builds("{} ± {}{}".format, VALUES, ERRORS, st.sampled_from(["", 
 
 
 @given(ESTIMATES, ESTIMATES)
-def test_the_comparison_is_symmetric(a, b):
+def test_the_comparison_is_symmetric_and_an_estimate_agrees_with_itself(a, b):
     assert agree(a, b) == agree(b, a)
-
-
-@given(ESTIMATES)
-def test_an_estimate_agrees_with_itself(a):
     assert agree(a, a)
 
 
-@given(st.text())
+@given(st.text() | st.text(alphabet="0123456789.,±~()-n=: yes\n", max_size=60))
 def test_any_well_formed_text_agrees_with_itself(text):
-    assert agree(text, text) == (not outputs.read_text(text).malformed)
-
-
-@given(st.text(alphabet="0123456789.,±~()-n=: yes\n", max_size=60))
-def test_texts_of_digits_and_marks_can_be_read(text):
     assert agree(text, text) == (not outputs.read_text(text).malformed)
 
 
@@ -929,32 +794,23 @@ def test_an_exact_number_moved_by_one_digit_is_caught(number, place):
     assert not agree(f"rows {number:09d}", f"rows {''.join(digits)}")
 
 
-@given(st.floats(-5, 5), st.floats(0.05, 0.5), st.integers(1, 4))
+@given(st.floats(-5, 5), st.floats(0.1, 0.5), st.integers(1, 4))
 def test_rounding_alone_raises_no_alarm(value, error, digits):
-    fine, coarse = f"{value:.6f} ± {error:.6f}", f"{value:.{digits}f} ± {max(error, 0.1):.{digits}f}"
-    exact = f"{value:.6f} ± {max(error, 0.1):.6f}"
-    assert agree(exact, coarse)
-    assert agree(fine, fine)
+    assert agree(f"{value:.6f} ± {error:.6f}", f"{value:.{digits}f} ± {error:.{digits}f}")
 
 
-def print_runs(rng, runs, count, seeds):
-    """Print `count` estimates of zero for each run: values with error 1, which `seeds` seeds (None: 31) estimate."""
-    nu = (seeds or 31) - 1
-    values = rng.normal(0.0, 1.0, (runs, count))
-    errors = np.sqrt(rng.chisquare(nu, (runs, count)) / nu)
-    suffix = f" (n={seeds})" if seeds else ""
-    return [
-        "\n".join(f"{value:.2f} ± {error:.2f}{suffix}" for value, error in zip(*run, strict=True))
-        for run in zip(values, errors, strict=True)
-    ]
+def print_run(seed, n):
+    """Print 4,000 estimates of zero with error 1, which `n` seeds (None: 31) estimate."""
+    rng, nu = np.random.default_rng(seed), (n or 31) - 1
+    values, errors = rng.normal(size=4000), np.sqrt(rng.chisquare(nu, 4000) / nu)
+    suffix = f" (n={n})" if n else ""
+    return "\n".join(f"{value:.2f} ± {error:.2f}{suffix}" for value, error in zip(values, errors, strict=True))
 
 
-@pytest.mark.parametrize("seeds", [None, 3, 5, 20])
-def test_a_number_that_is_not_in_the_record_seldom_raises_a_false_alarm(seeds):
-    stored, fresh = (print_runs(np.random.default_rng(20 + run), 1, 4000, seeds)[0] for run in range(2))
-    before, now = (outputs.read_text(text).estimates for text in (stored, fresh))
-    level = outputs.set_level(1000)
-    alarms = sum(outputs.compare_estimates(a, b, level) != [] for a, b in zip(before, now, strict=True))
+@pytest.mark.parametrize("n", [None, 3, 5, 20])
+def test_a_number_seldom_raises_a_false_alarm(n):
+    before, now = (outputs.read_text(print_run(seed, n)).estimates for seed in (20, 21))
+    alarms = sum(outputs.compare_estimates(a, b, LEVEL) != [] for a, b in zip(before, now, strict=True))
     assert alarms <= 18  # 8 expected at most, 1 in 1,000 for the value and for the error; 19: a chance of 0.1 %
 
 
@@ -964,206 +820,22 @@ def test_all_numbers_of_a_book_share_the_risk_of_a_false_alarm(count):
     assert 2 * special.ndtr(-limit) * count <= outputs.RISK
 
 
-# what a hostile tester planted (n, moved by how many combined errors, error times): seen without a record?
+# number of seeds, moved by how many combined errors, error times what: seen?
 PLANTED = [
-    ("", 8, 1, True),
     ("", 5.5, 1, True),
-    (" (n=5)", 19, 1, True),
-    (" (n=5)", 0, 10, True),
+    ("", 4, 1, False),
+    ("", 0, 4, True),
     (" (n=20)", 5.5, 1, True),
-    (" (n=20)", 3, 1, False),
+    (" (n=5)", 5.5, 1, True),
+    (" (n=5)", 0, 10, True),
     (" (n=3)", 9, 1, True),
     (" (n=3)", 6.5, 1, False),
 ]
 
 
 @pytest.mark.parametrize(("seeds", "shift", "times", "seen"), PLANTED)
-def test_a_planted_shift_is_caught(honest, seeds, shift, times, seen):
-    stored = outputs.read_text(f"54.20 ± 1.00{seeds}").estimates[0]
-    fresh = outputs.read_text(f"{54.2 + shift * 2**0.5:.2f} ± {times:.2f}{seeds}").estimates[0]
-    assert bool(outputs.compare_estimates(stored, fresh, LEVEL)) == seen
-    assert outputs.compare_estimates(stored, fresh, LEVEL, known=honest["still"])
-    assert outputs.compare_estimates(stored, stored, LEVEL, known=honest["still"]) == []
-
-
-@pytest.mark.parametrize("seeds", ["", " (n=20)"])
-@given(error=st.integers(10, 99), up=st.sampled_from([-1, 1]))
-def test_a_move_of_ten_errors_is_caught(seeds, error, up):
-    assert not agree(f"500 ± {error}{seeds}", f"{500 + up * 10 * error} ± {error}{seeds}")
-
-
-@pytest.mark.parametrize("seeds", ["", " (n=20)"])
-@given(error=st.integers(10, 99), up=st.sampled_from([-1, 1]))
-def test_a_move_of_one_error_passes(seeds, error, up):
-    assert agree(f"500 ± {error}{seeds}", f"{500 + up * error} ± {error}{seeds}")
-
-
-VERDICT = (
-    "The four chains agree: R-hat at most 1.007 (loadings[7]), at least 678 effective draws (loadings[7], tails); "
-    "no divergences in 4,000 draws."
-)
-
-
-@pytest.mark.parametrize(
-    ("stored", "fresh"),
-    [
-        ("1.007 (loadings[7])", "1.004 (loadings[0])"),  # another quantity is the worst
-        ("678 effective draws (loadings[7], tails)", "1,232 effective draws (mu)"),
-        ("no divergences", "1 divergence"),
-    ],
-)
-def test_what_may_move_in_a_verdict_may_move_elsewhere(stored, fresh):
-    other = VERDICT.replace(stored, fresh)
-    assert other != VERDICT
-    assert agree(VERDICT, other)
-    assert not agree(VERDICT, other, strict=True)
-
-
-@pytest.mark.parametrize(
-    ("stored", "fresh"),
-    [
-        ("four chains", "two chains"),
-        ("4,000 draws", "400 draws"),
-        ("678 effective", "399 effective"),  # and says that they are enough
-        ("1.007", "0.87"),
-        (VERDICT, "Do not use these draws: R-hat is 1.2 (mu), wanted: below 1.01. What helps: more draws."),
-    ],
-)
-def test_a_verdict_that_cannot_be_or_is_another_is_seen_everywhere(stored, fresh):
-    assert not agree(VERDICT, VERDICT.replace(stored, fresh))
-
-
-# --- the record of honest runs ------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def honest():
-    """Six runs of a book of 600 numbers with error 1: 400 stand still, others move by up to one error.
-
-    A dict with true standard deviations, what `measure_numbers` found, and what the record says of a number that
-    stands still.
-    """
-    rng = np.random.default_rng(3)
-    true = np.concatenate([np.zeros(400), rng.uniform(0.01, 1, 200)])
-    values = np.round(54.2 + true * rng.normal(size=(6, 600)), 2)
-    reading = [outputs.read_text("\n".join(f"{v:.2f} ± 1.00 (n=5)" for v in run)) for run in values]
-    found = calibrate_outputs.measure_numbers([("a", reading)])
-    fitted = calibrate_outputs.fit_numbers(found)
-    return {
-        "true": true,
-        "found": found,
-        "limit": fitted["limit"],
-        "still": tuple(fitted[key][0] for key in ("scale", "limit", "ratio")),
-    }
-
-
-def test_a_number_that_is_exact_in_all_runs_has_a_limit():
-    exact = [outputs.read_text("100.000 ± 0.000 (n=20)")] * 3
-    moving = [outputs.read_text(f"{value} ± 1.0 (n=5)") for value in (54.2, 54.9, 53.8)]
-    found = calibrate_outputs.measure_numbers([("a", exact), ("b", moving)])
-    assert list(found["moves"]) == [False, True]
-    assert found["square"][1] == pytest.approx((0.1**2 + 0.6**2 + 0.5**2) / 2)  # moves from 54.3, of an error of 1
-    assert np.isfinite(calibrate_outputs.fit_numbers(found)["limit"]).all()
-
-
-def test_the_limits_are_exceeded_as_often_as_they_say(honest):
-    true, found = honest["true"], honest["found"]
-    weights = calibrate_outputs.fit_multiples(found["square"] + found["floor"], found["degrees"], found["floor"])
-    limits = calibrate_outputs.find_limits(weights, 0.01)
-    moves = np.diff(np.random.default_rng(4).normal(size=(2, 500, 600)) * true, axis=0)[0]
-    assert 0.005 < np.mean(np.abs(moves[:, 400:]) > limits[400:]) < 0.02
-
-
-def test_a_book_in_the_record_raises_a_false_alarm_less_than_once_in_1000_runs(honest):
-    moving = honest["true"] > 0
-    risks = 2 * special.ndtr(-honest["limit"][moving] / (2**0.5 * honest["true"][moving]))
-    assert risks.sum() < outputs.SHARES["values"] * outputs.RISK
-
-
-def test_a_number_that_stood_still_may_not_move_by_half_an_error(honest):
-    scale, limit, ratio = honest["still"]
-    assert scale == 0
-    assert limit < 0.5
-    assert ratio < 1.5
-
-
-def test_two_runs_switch_no_test_of_drift_off():
-    record = {
-        "three runs": {"runs": 3, "n_moving": 30, "correlation": 0.1},
-        "two runs": {"runs": 2, "n_moving": 30, "correlation": 1.0},  # unknown
-    }
-    calibrate_outputs._add_drift(record)
-    assert record["two runs"]["drift"] == record["three runs"]["drift"] == record[""]["drift"]
-    assert 2 < record["two runs"]["detectable_drift"] < 4
-
-
-def test_a_record_of_one_chapter_keeps_the_others():
-    old = {"chapters": {"a": {"runs": 20}, "b": {"runs": 20}}, "figures": {"numbers": 9}, "book": {"drift": 3.0}}
-    new = {"chapters": {"a": {"runs": 4}}, "figures": {"numbers": 5}, "book": {}, "origin": {"runs": {"a": 4}}}
-    calibrate_outputs.keep_others(new, old)
-    assert new["origin"]["runs"] == {"a": 4, "b": 20}
-    assert (new["figures"], new["book"]) == (old["figures"], old["book"])
-
-
-def test_the_record_is_one_of_this_book():
-    assert set(nbval_outputs.RECORD["chapters"]) <= {path.stem for path in chapters.find_chapters()}
-    rows = [row for c in nbval_outputs.RECORD["chapters"].values() for rows in c["numbers"].values() for row in rows]
-    assert all(scale >= 0 and limit > 0 and ratio > 1 for scale, limit, ratio in rows)
-
-
-def test_many_small_moves_at_once_are_a_drift():
-    rng = np.random.default_rng(5)
-    limit = calibrate_outputs.limit_drift(worth=20, level=1e-5)
-    assert outputs.find_drift(rng.normal(size=40), limit) == []
-    assert outputs.find_drift(2.5 + rng.normal(size=40), limit)
-    assert outputs.find_drift([50.0] + 39 * [0.0], limit) == []  # one number that jumps has a limit of its own
-
-
-def test_a_drift_is_found_across_the_numbers_of_a_text():
-    record = {
-        "numbers": {outputs.name_text("a 0.50 ± 0.10, b 0.70 ± 0.10"): [(0.1, 0.5, 2), (0.0, 0.1, 2)]},
-        "pictures": {},
-    }
-    stored, fresh = ([new_output("stream", text=f"a {v:.2f} ± 0.10, b 0.70 ± 0.10")] for v in (0.5, 0.3))
-    assert outputs.list_moves(stored, fresh, record) == [pytest.approx(2.0)]
-
-
-def test_correlated_numbers_are_worth_fewer():
-    rng = np.random.default_rng(6)
-    own, shared = rng.normal(size=(15, 40)), rng.normal(size=(15, 1))
-    assert 1 / calibrate_outputs.measure_correlation(own) > 15
-    assert 1 / calibrate_outputs.measure_correlation(shared + 0.1 * own) < 2
-    assert calibrate_outputs.measure_correlation(own[:2]) == 1  # of two runs nothing is known
-
-
-@pytest.mark.parametrize(("shift", "failed"), [(0.0, False), (3.0, True)])
-def test_a_book_that_drifts_fails(monkeypatch, shift, failed):
-    monkeypatch.setattr(nbval_outputs, "RECORD", {"book": {"drift": 4.0}})
-    monkeypatch.setattr(nbval_outputs, "all_moves", [shift + 0.1] * 100)
-    session = SimpleNamespace(config=object(), exitstatus=0)
-    nbval_outputs.pytest_sessionfinish(session)
-    assert bool(session.exitstatus) == failed
-
-
-@pytest.mark.parametrize(("shift", "failed"), [(0.0, False), (3.0, True)])
-def test_a_chapter_that_drifts_fails_in_its_last_cell(monkeypatch, nb, shift, failed):
-    monkeypatch.setattr(nbval_outputs, "RECORD", {"chapters": {"chapter": outputs.NOTHING | {"drift": 4.0}}})
-    monkeypatch.setattr(nbval_outputs, "run_cell", lambda cell: None)
-    parent, said = SimpleNamespace(nb=nb, moves=[shift + 0.1] * 100), []
-    for cell in checks.list_code(nb):
-        nbval_outputs._run_cell(
-            SimpleNamespace(parent=parent, cell=cell, path="chapter.ipynb", raise_cell_error=said.append)
-        )
-    assert len(said) == failed
-
-
-def test_every_sampler_gets_other_seeds_when_honest_runs_are_made():
-    source = inspect.getsource(calibrate_outputs.shift_seeds)
-    seeded = [name.split(".")[1:] for name in checks.list_seeded()]
-    samplers = {name for module, name in seeded if module in ("inference", "cache")} | {"draw_new_category"}
-    samplers -= {"derive_seed", "fit_advi"}  # what becomes of a seed, not who draws; a fit is the same fit elsewhere
-    assert {name for name in samplers if not name.startswith("_") and f'"{name}"' not in source} == set()
-    assert 'shift(pm, "sample", "random_seed")' in source
+def test_a_planted_shift_is_caught_from_its_limit(seeds, shift, times, seen):
+    assert agree(f"54.20 ± 1.00{seeds}", f"{54.2 + shift * 2**0.5:.2f} ± {times:.2f}{seeds}") != seen
 
 
 # --- pictures ----------------------------------------------------------------------------------------------
@@ -1201,7 +873,7 @@ def draw_figure(seed, what="both"):
     figure, ax = plt.subplots(figsize=(5, 3))
     ax.set(xlim=(0, 3), ylim=(-1, 10))
     ax.plot(x, x**2 + 0.1 * rng.normal(), color="C0")
-    ax.scatter(x, 9 - 2 * x + 0.2 * rng.normal(size=40), color="C3")
+    ax.scatter(x, 9 - 2 * x + 0.1 * rng.normal(size=40), color="C3")
     if what == "both":
         ax.plot(x, 3 * np.sin(2 * x) + 3, color="C2")
     if what == "other":
@@ -1213,41 +885,23 @@ def draw_figure(seed, what="both"):
     return base64.b64encode(file.getvalue()).decode()
 
 
-@pytest.fixture(scope="module")
-def figure():
-    """A figure of honest draws, and how far others may lie off."""
-    pictures = [outputs.read_picture(draw_figure(seed)) for seed in range(3)]
-    return pictures[0], calibrate_outputs.limit_picture(pictures)
-
-
-def test_a_figure_of_other_draws_passes(figure):
-    stored, limits = figure
-    assert outputs.compare_shown(stored, outputs.read_picture(draw_figure(seed=9)), limits) == []
+def test_a_figure_of_other_draws_passes():
+    assert outputs.compare_pictures(draw_figure(0), draw_figure(9)) == []
 
 
 @pytest.mark.parametrize("what", ["without a curve", "other"])
-def test_another_figure_of_the_same_size_is_caught(figure, what):
-    stored, limits = figure
-    assert outputs.compare_shown(stored, outputs.read_picture(draw_figure(9, what)), limits)
+def test_another_figure_of_the_same_size_is_caught(what):
+    assert outputs.compare_pictures(draw_figure(0), draw_figure(9, what))
 
 
-def test_planted_faults_of_a_picture_are_caught(figure):
-    seen = calibrate_outputs.find_seen(*figure)
-    assert seen == dict.fromkeys([*outputs.TURNS, "without its largest series"], True)
+@pytest.mark.parametrize("turn", [lambda p: p[:, ::-1], lambda p: p[::-1], lambda p: p[..., [2, 1, 0]]])
+def test_a_picture_that_is_turned_or_has_other_colours_is_caught(turn):
+    picture = draw_figure(0)
+    assert outputs.compare_pictures(picture, encode(turn(outputs.read_picture(picture))))
 
 
-def test_a_figure_that_stood_still_may_not_move(figure):
-    stored, _ = figure
-    assert outputs.compare_shown(stored, outputs.read_picture(draw_figure(seed=9)), outputs.SAME_PICTURE)
-
-
-def test_a_picture_with_a_speck_is_still_blank():
+@pytest.mark.parametrize(("painted", "blank"), [(np.s_[0, :5], True), (np.s_[50], False)])
+def test_a_picture_with_a_speck_is_blank_and_one_with_a_thin_line_is_not(painted, blank):
     picture = np.full((100, 100, 3), 255)
-    picture[0, :5] = 0
-    assert outputs.is_blank(outputs.read_picture(encode(picture)))
-
-
-def test_a_picture_with_a_thin_line_is_not_blank():
-    picture = np.full((100, 100, 3), 255)
-    picture[50] = 0
-    assert not outputs.is_blank(outputs.read_picture(encode(picture)))
+    picture[painted] = 0
+    assert outputs.is_blank(outputs.read_picture(encode(picture))) == blank

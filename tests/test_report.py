@@ -3,11 +3,11 @@
 from html.parser import HTMLParser
 
 import numpy as np
-import outputs
 import pytest
 from bnn import report
 from hypothesis import given
 from hypothesis import strategies as st
+from tools import outputs
 
 VALUES = st.floats(-1e6, 1e6)
 ERRORS = st.floats(1e-12, 1e4)
