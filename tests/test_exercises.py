@@ -1,17 +1,19 @@
 """Exercises as code, and self-check questions: what every chapter offers, and that checks refuse what is wrong."""
 
 import ast
-import importlib
+import json
 import re
+import tomllib
+from pathlib import Path
 
 import jupytext
 import pytest
 from book_pages import BOOK, EXERCISE, TOPICS, list_chapters
 
-EVIDENCE = dict(list_chapters())[
-    "The evidence"
-]  # what was found stands there; who learns from it is on the other pages
-CHAPTERS = [name for _, names in list_chapters() for name in names]
+PARTS = list_chapters()
+CHAPTERS = [name for _, names in PARTS for name in names]
+EVIDENCE = dict(PARTS)["The evidence"]  # what was found stands there; who learns from it is on the other pages
+ANSWERS = tomllib.loads((Path(__file__).parent / "exercises.toml").read_text(encoding="utf8"))
 QUESTION = re.compile(r"^::::\{admonition\} Check yourself\n:class: selfcheck\n(.*?)^::::$", re.DOTALL | re.MULTILINE)
 OPTION = re.compile(
     r"^:::\{admonition\} (\S+) ([^\n]+)\n:class: dropdown answer\n\n(.*?)^:::$", flags=re.DOTALL | re.MULTILINE
@@ -32,7 +34,7 @@ def list_exercises(chapter):
     return [text[start : text.index("{solution-end}", start)] for start in starts]
 
 
-EXERCISES = [(chapter, n) for chapter in CHAPTERS for n in range(len(list_exercises(chapter)))]
+WITH_EXERCISES = [chapter for chapter in CHAPTERS if list_exercises(chapter)]
 
 
 def read_cells(markdown):
@@ -44,113 +46,94 @@ def read_cells(markdown):
     return [(cell.source, cell.metadata.get("tags", [])) for cell in notebook.cells if cell.cell_type == "code"]
 
 
-def find_stub(chapter, n):
-    """The cell of an exercise that a reader fills in, and its two functions: the one to write and its check."""
-    source = "\n\n\n".join(source for source, tags in read_cells(list_exercises(chapter)[n]) if "exercise" in tags)
+def read_stub(exercise):
+    """What a reader fills in: its source, and its two functions, the one to write and its check."""
+    source = "\n\n\n".join(source for source, tags in read_cells(exercise) if "exercise" in tags)
     functions = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
     (stub,) = [node for node in functions if not node.name.startswith("check_")]
     (check,) = [node for node in functions if node.name.startswith("check_")]
     return source, stub, check
 
 
-@pytest.fixture(scope="module")
-def imports():
-    """Per chapter, the names that its imports and the seed define."""
-    known = {}
-
-    def run(chapter):
-        if chapter not in known:
-            lines = []
-            for source, _ in read_cells(read(chapter)):
-                for node in ast.parse(source).body:
-                    is_seed = isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "SEED"
-                    if isinstance(node, ast.Import | ast.ImportFrom) or is_seed:
-                        lines.append(ast.unparse(node))
-            known[chapter] = {}
-            exec("\n".join(lines), known[chapter])
-        return dict(known[chapter])
-
-    return run
+def run_imports(chapter):
+    """The names that a chapter's imports and its seed define: dict."""
+    lines = []
+    for source, _ in read_cells(read(chapter)):
+        for node in ast.parse(source).body:
+            is_seed = isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "SEED"
+            if isinstance(node, ast.Import | ast.ImportFrom) or is_seed:
+                lines.append(ast.unparse(node))
+    space = {}
+    exec("\n".join(lines), space)
+    return space
 
 
-@pytest.mark.parametrize(("chapter", "n"), EXERCISES)
-def test_an_exercise_has_a_level_a_topic_and_two_hints(chapter, n):
-    text = list_exercises(chapter)[n]
-    exercise = EXERCISE.search(text)
-    assert exercise is not None, f"no line 'Level 1 of 3 · Topic: data' in {text[:60]}"
-    assert exercise["topic"] in TOPICS
-    assert [name for name, _ in HINT.findall(text)] == ["First", "Second"]
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_exercises_go_from_easy_to_open_ended_and_have_a_topic_and_two_hints(chapter):
+    levels = []
+    for text in list_exercises(chapter):
+        exercise = EXERCISE.search(text)
+        assert exercise is not None, f"no line 'Level 1 of 3 · Topic: data' in {text[:60]}"
+        assert exercise["topic"] in TOPICS
+        assert [name for name, _ in HINT.findall(text)] == ["First", "Second"]
+        levels.append(int(exercise["level"]))
+    assert levels == (sorted(levels) if chapter in EVIDENCE else [1, 2, 3])
 
 
-@pytest.mark.parametrize("chapter", [name for name in CHAPTERS if name not in EVIDENCE])
-def test_three_exercises_go_from_easy_to_open_ended(chapter):
-    levels = [int(EXERCISE.search(text)["level"]) for text in list_exercises(chapter)]
-    assert levels == [1, 2, 3]
+@pytest.mark.parametrize("chapter", WITH_EXERCISES)
+def test_a_stub_says_what_to_do_first(chapter):
+    space = run_imports(chapter)
+    for text in list_exercises(chapter):
+        source, stub, _ = read_stub(text)
+        title = EXERCISE.search(text)["title"]
+        exec(source, space)
+        assert space[stub.name].__doc__
+        required = len(stub.args.args) - len(stub.args.defaults)
+        keywords = {arg.arg: None for arg in stub.args.kwonlyargs}
+        with pytest.raises(NotImplementedError) as caught:
+            space[stub.name](*[None] * required, **keywords)
+        assert str(caught.value).startswith(title)
+        assert len(str(caught.value)) > len(title) + 25
 
 
-@pytest.mark.parametrize("chapter", EVIDENCE)
-def test_exercises_among_the_evidence_go_from_easy_to_open_ended(chapter):
-    levels = [int(EXERCISE.search(text)["level"]) for text in list_exercises(chapter)]
-    assert levels == sorted(levels)
+@pytest.mark.parametrize("chapter", WITH_EXERCISES)
+def test_a_solution_writes_the_stubs_function_and_its_check_said_right(chapter):
+    cells = json.loads((BOOK / f"{chapter}.ipynb").read_text(encoding="utf8"))["cells"]
+    stored = {"".join(cell["source"]): json.dumps(cell.get("outputs")) for cell in cells}
+    for text in list_exercises(chapter):
+        _, stub, check = read_stub(text)
+        sources = [source for source, _ in read_cells(text[text.index("{solution-start}") :])]
+        tree = ast.parse("\n".join(sources))
+        (written,) = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == stub.name]
+        assert ast.unparse(written.args) == ast.unparse(stub.args)
+        called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and hasattr(node.func, "id")}
+        assert {stub.name, check.name} <= called
+        assert any("right" in stored[source] for source in sources if f"{check.name}(" in source), check.name
 
 
-@pytest.mark.parametrize(("chapter", "n"), EXERCISES)
-def test_a_stub_says_what_to_do_first(chapter, n, imports):
-    source, stub, _ = find_stub(chapter, n)
-    title = EXERCISE.search(list_exercises(chapter)[n])["title"]
-    space = imports(chapter)
-    exec(source, space)
-    assert space[stub.name].__doc__
-    required = len(stub.args.args) - len(stub.args.defaults)
-    keywords = {arg.arg: None for arg in stub.args.kwonlyargs}
-    with pytest.raises(NotImplementedError) as caught:
-        space[stub.name](*[None] * required, **keywords)
-    assert str(caught.value).startswith(title)
-    assert len(str(caught.value)) > len(title) + 25
+@pytest.mark.parametrize("chapter", WITH_EXERCISES)
+def test_a_check_takes_another_right_answer_and_refuses_wrong_ones(chapter):
+    space = run_imports(chapter)
+    exec(ANSWERS[chapter].get("given", ""), given := space.copy())
+    asked = {}
+    for text in list_exercises(chapter):
+        source, _, check = read_stub(text)
+        exec(source, space)
+        asked[check.name] = space[check.name]
+    assert asked.keys() == ANSWERS[chapter].keys() - {"given"}
+    for name, check in asked.items():
+        answers = ANSWERS[chapter][name] | {"no return": "None"}
+        if "right" in answers:
+            assert check(eval(answers.pop("right"), given)) == "right", name
+        assert len(answers) >= 4
+        for title, wrong in answers.items():
+            with pytest.raises(AssertionError) as refused:
+                pytest.fail(f"{name}, {title}: {check(eval(wrong, given))}")
+            assert len(str(refused.value)) >= 20, f"{name}, {title}"
 
 
-@pytest.mark.parametrize(("chapter", "n"), EXERCISES)
-def test_a_solution_writes_the_stubs_function_and_asks_its_check(chapter, n):
-    """That the check says "right" is in the chapter's stored output, which nbval compares."""
-    _, stub, check = find_stub(chapter, n)
-    text = list_exercises(chapter)[n]
-    solution = "\n".join(source for source, _ in read_cells(text[text.index("{solution-start}") :]))
-    tree = ast.parse(solution)
-    (written,) = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == stub.name]
-    assert ast.unparse(written.args) == ast.unparse(stub.args)
-    called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
-    assert {stub.name, check.name} <= called
-
-
-@pytest.mark.parametrize(("chapter", "n"), EXERCISES)
-def test_a_check_refuses_typical_wrong_answers_in_words_that_help(chapter, n, imports):
-    source, _, check = find_stub(chapter, n)
-    space = imports(chapter)
-    exec(source, space)
-    wrong = importlib.import_module(f"wrong_answers.{chapter}").WRONG[check.name]
-    assert len(wrong) >= 3
-    for make in wrong:
-        with pytest.raises(AssertionError) as caught:
-            space[check.name](make())
-        assert len(str(caught.value)) >= 20
-
-
-ALSO_RIGHT = {chapter: getattr(importlib.import_module(f"wrong_answers.{chapter}"), "ALSO_RIGHT", {})
-              for chapter, _ in EXERCISES}  # fmt: skip
-
-
-def test_right_answers_belong_to_a_check_of_their_chapter():
-    names = {(chapter, find_stub(chapter, n)[2].name) for chapter, n in EXERCISES}
-    assert {(chapter, name) for chapter, answers in ALSO_RIGHT.items() for name in answers} <= names
-
-
-@pytest.mark.parametrize(("chapter", "n"), [(c, n) for c, n in EXERCISES if find_stub(c, n)[2].name in ALSO_RIGHT[c]])
-def test_a_check_takes_right_answers_that_are_written_differently(chapter, n, imports):
-    source, _, check = find_stub(chapter, n)
-    space = imports(chapter)
-    exec(source, space)
-    for make in ALSO_RIGHT[chapter][check.name]:
-        assert space[check.name](make()) == "right"
+def test_every_answer_is_one_of_a_chapters_exercises():
+    assert sorted(ANSWERS) == sorted(WITH_EXERCISES)
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
@@ -165,7 +148,7 @@ def test_each_question_has_one_right_answer_and_feedback_on_each_wrong_one(chapt
         assert all(feedback.startswith(("Right:", "Not this:")) and len(feedback) > 40 for _, _, feedback in options)
 
 
-@pytest.mark.parametrize(("part", "chapters"), list_chapters())
+@pytest.mark.parametrize(("part", "chapters"), PARTS)
 def test_the_right_letter_is_not_always_the_same(part, chapters):
     right = [
         letter
