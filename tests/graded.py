@@ -131,10 +131,10 @@ def read_wrong(name, part):
 
 def read_right(name, part):
     """Right answers to a part, written differently: dict of title to source."""
-    text = (ANSWERS / "right" / f"{name}.py").read_text(encoding="utf8")
+    text = (ANSWERS / "right.py").read_text(encoding="utf8")
     cells = [cell.partition("\n") for cell in re.split(r"^# %% ", text, flags=re.MULTILINE)[1:]]
     parts = [(*head.split(": ", 1), source) for head, _, source in cells]
-    return {title: source for own, title, source in parts if own == part}
+    return {title: source for own, title, source in parts if own == f"{name}.{part}"}
 
 
 def read_equivalent(name, part):
