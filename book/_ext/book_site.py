@@ -11,12 +11,9 @@ from docutils import nodes
 from sphinx_exercise.nodes import is_exercise_node, is_solution_node
 
 NOT_FOUND = """<h1>Page not found</h1>
-<p>There is no page at this address. Perhaps a chapter was renamed. <a href="index.html">The way through</a> lists them
-all; or search for a word of it.</p>
-<form action="search.html" method="get" role="search" aria-label="Search this book">
-<p><label for="not-found-q">Search for</label> <input id="not-found-q" name="q" type="search">
-<button>Search</button></p>
-</form>"""
+<p>There is no page at this address. Perhaps a chapter was renamed. <a href="{root}index.html">The way through</a> lists
+them all; or search for a word of it.</p>
+<p><pagefind-modal-trigger class="pst-js-only" hide-shortcut></pagefind-modal-trigger></p>"""
 MENDINGS = (
     ('<summary aria-label="Toggle hidden content">', "<summary>"),  # the label hid the visible "Show code cell source"
     ("<th></th>", "<td></td>"),  # the corner of a DataFrame heads nothing
@@ -132,7 +129,7 @@ def derive_addresses(app, config):
     config.html_baseurl = config.html_baseurl or f"https://{owner}.github.io/{name}/"
     config.ogp_site_url = config.html_baseurl
     config.notfound_urls_prefix = f"/{name}/"
-    config.notfound_context = {"title": "Page not found", "body": NOT_FOUND}
+    config.notfound_context = {"title": "Page not found", "body": NOT_FOUND.format(root=f"/{name}/")}
 
 
 def setup(app):

@@ -96,12 +96,6 @@ function startFrames() {
   });
 }
 
-/** An old address: a section that moved to another page kept its label. A page that lost some knows where (`moved`). */
-function followMoved() {
-  const id = location.hash.slice(1), moved = window.moved ?? {};
-  if (Object.hasOwn(moved, id) && !document.getElementById(id)) location.replace(new URL(moved[id], location.href));
-}
-
 /** An address may lead into a fold, such as that of the claims: open it, and those around it. */
 function openFolds() {
   const folds = ".toggle-hidden, details:not([open])", target = document.getElementById(location.hash.slice(1));
@@ -114,12 +108,21 @@ function openFolds() {
   target.scrollIntoView();
 }
 
-window.addEventListener("hashchange", () => { followMoved(); openFolds(); });
-document.addEventListener("DOMContentLoaded", () => { followMoved(); addFoldsSwitch(); });
+/** Browsers do not let a page that was opened as a file load the index of the search. */
+function excuseSearch() {
+  if (location.protocol !== "file:") return;
+  document.querySelectorAll("pagefind-summary").forEach((line) => {
+    line.setAttribute("default-message", "Pages opened as files cannot be searched: serve their folder (make serve).");
+  });
+}
+
+window.addEventListener("hashchange", openFolds);
+document.addEventListener("DOMContentLoaded", addFoldsSwitch);
 window.addEventListener("load", () => {
   startFrames();
   letPicturesGrow();
   (window.MathJax?.startup?.promise ?? Promise.resolve()).then(watchScrollBoxes);  // formulas are boxes once they are set
   nameFolds();
   openFolds();
+  excuseSearch();
 });
