@@ -1,12 +1,13 @@
 """What leads into the book: the map of its chapters, a thumbnail and a sentence each; Binder; what a run costs."""
 
+import base64
 import html
 import json
 import re
 from io import BytesIO
 from pathlib import Path
 
-from book_meta import find_figure
+import nbformat
 from book_pages import BOOK, RawTable, link_chapter, list_chapters, open_binder, read_title
 from book_teach import count_minutes
 from docutils import nodes
@@ -33,6 +34,17 @@ def read_plain(text):
     return re.sub(r"[*`]", "", text)
 
 
+def find_figure(chapter):
+    """The picture that stands for a chapter, a PNG as bytes: that of its result, else its first."""
+    cells = [
+        cell
+        for cell in nbformat.read(BOOK / f"{chapter}.ipynb", as_version=4).cells
+        if any("image/png" in output.get("data", {}) for output in cell.get("outputs", []))
+    ]
+    cell = max(cells, key=lambda cell: "result" in cell.metadata.get("tags", []))
+    return base64.b64decode(next(o["data"]["image/png"] for o in cell.outputs if "image/png" in o.get("data", {})))
+
+
 def draw_thumbs(app, exception):
     """Write the thumbnail of every chapter that the map shows with one: ``_static/thumbs/<chapter>.webp``."""
     if exception is not None or app.builder.format != "html":
@@ -40,7 +52,7 @@ def draw_thumbs(app, exception):
     folder = Path(app.outdir, "_static", "thumbs")
     folder.mkdir(exist_ok=True)
     for name in list_core():
-        image = Image.open(BytesIO(find_figure(name)[0])).convert("RGB")
+        image = Image.open(BytesIO(find_figure(name))).convert("RGB")
         image.thumbnail(THUMB, Image.Resampling.LANCZOS)
         image.save(folder / f"{name}.webp", quality=80)
 
