@@ -136,139 +136,6 @@ def mark_claims(app, pagename, templatename, context, doctree):
     context["body"] = f"{head}{before}<tbody>{rows}{table[end:]}"
 
 
-MADE_FROM = {
-    "moons": ("yardsticks",),
-    "flat_advi": ("advi_checked",),
-    "minibatch_advi": ("minibatch_checked",),
-    "unpooled": ("controls",),
-    "hierarchical_nuts": ("convergence", "verdict"),
-    "group_sd": ("layers_checked",),
-    "weight_correlations": ("names_checked",),
-    "informed_priors": ("priors_checked",),
-    "digits": ("digits_checked", "tempering"),
-    "own_data": ("own_data_checked",),
-    "replication": ("cheaper_ways", "one_choice"),
-}  # a chapter of the first edition, and the pages that took its evidence and most of its claims
-
-
-def list_anchors(env):
-    """Every label of the book: {label: (page, id in its HTML)}, for pages in the folder of chapters."""
-    labels = {label: place for label, place in env.domaindata["std"]["anonlabels"].items() if place[1]}
-    equations = env.domaindata["math"]["objects"]
-    labels |= {label: (page, f"equation-{label}") for label, (page, _) in equations.items()}
-    return {
-        label: (page.removeprefix("book/"), anchor)
-        for label, (page, anchor) in labels.items()
-        if page.startswith("book/")
-    }
-
-
-def name_page(label, pages):
-    """The page that a label such as ``fig-flat-advi-fit`` names, whichever it stands on; None where it names none."""
-    _, _, words = label.partition("-")
-    named = [page for page in pages if f"{words}-".startswith(f"{page.replace('_', '-')}-")]
-    return max(named, key=len, default=None)
-
-
-def find_moved(anchors, claims, pages, made_from=None):
-    """Where the labels and claims are that a page's address once led to: {page: {id: address}}.
-
-    Parameters
-    ----------
-    anchors : dict of str to (str, str)
-        From `list_anchors`.
-    claims : list of dict
-        As in ``claims.json``. A claim keeps its id when it moves to the page that took the evidence.
-    pages : iterable of str
-    made_from : dict of str to tuple of str, optional
-        Default: MADE_FROM.
-    """
-    moved = {}
-    for label, (page, anchor) in anchors.items():
-        named = name_page(label, pages)
-        if named not in (None, page):
-            moved.setdefault(named, {})[anchor] = f"{page}.html#{anchor}"
-    ids = {page: [name_claim(claim["id"]) for claim in claims if claim["chapter"] == page] for page in pages}
-    for page, evidence in (made_from or MADE_FROM).items():
-        gone = [(place, anchor) for place in evidence for anchor in ids.get(place, [])]
-        for place, anchor in gone:
-            if anchor not in ids.get(page, [anchor]):
-                moved.setdefault(page, {})[anchor] = f"{place}.html#{anchor}"
-    return moved
-
-
-def ship_moved(app, pagename, templatename, context, doctree):
-    """Give a page whose sections moved a script that says where to; ``book.js`` follows it."""
-    folder, _, name = pagename.rpartition("/")
-    if folder != "book":
-        return
-    pages = [page.removeprefix("book/") for page in app.env.found_docs if page.startswith("book/")]
-    claims = json.loads((BOOK / "claims.json").read_text())
-    moved = find_moved(list_anchors(app.env), claims, pages).get(name)
-    if moved:
-        script = Path(app.outdir, "_static", "moved", f"{name}.js")
-        script.parent.mkdir(parents=True, exist_ok=True)
-        script.write_text(f"window.moved = {json.dumps(moved, indent=0)};\n", encoding="utf8")
-        app.add_js_file(f"moved/{name}.js")
-
-
-def ship_filter(app, pagename, templatename, context, doctree):
-    """Give the register the script that filters it."""
-    if pagename == "book/claims_register":
-        app.add_js_file("filter.js", loading_method="defer")
-        app.add_js_file("register.js", loading_method="defer")
-
-
-def read_tables():
-    """The tables in ``book/data`` that have rows, to be looked into: dict of name to columns and rows of plain cells.
-
-    A list of up to four values is written out, a longer one only counted, as is a dict.
-    """
-    tables = {}
-    for path in sorted((BOOK / "data").glob("*.json")):
-        rows = json.loads(path.read_text(encoding="utf8")).get("rows")
-        if rows:
-            columns = list(dict.fromkeys(name for row in rows for name in row))
-            cells = [[write_cell(row.get(name)) for name in columns] for row in rows]
-            tables[path.stem] = {"n": len(rows), "columns": columns, "rows": cells}
-    return tables
-
-
-def write_cell(value):
-    """A value of a row as text, number, bool or None."""
-    if isinstance(value, list) and len(value) <= 4 and not any(isinstance(each, list | dict) for each in value):
-        texts = (f"{each:.5g}" if isinstance(each, float) else str(each) for each in value)
-        return ", ".join("–" if text == "None" else text for text in texts)
-    return f"{len(value)} values" if isinstance(value, list | dict) else value
-
-
-def ship_tables(app, pagename, templatename, context, doctree):
-    """Give the list of tables the script that looks into them, and each of them as a script that it can load."""
-    if pagename != "book/cite":
-        return
-    folder, tables = Path(app.outdir, "_static", "tables"), read_tables()
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, table in tables.items():
-        text = json.dumps(table, ensure_ascii=False, separators=(",", ":"))
-        (folder / f"{name}.js").write_text(f'window.bookTables["{name}"] = {text};\n', encoding="utf8")
-    counts = {name: {"n": table["n"]} for name, table in tables.items()}
-    (folder / "list.js").write_text(f"window.bookTables = {json.dumps(counts)};\n", encoding="utf8")
-    app.add_js_file("tables/list.js")
-    app.add_js_file("filter.js", loading_method="defer")
-    app.add_js_file("tables.js", loading_method="defer")
-
-
-def link_rows(name, rawtext, text, lineno, inliner, options=None, content=None):
-    """Role {rows}: ``text <table?column=value>`` as a link to where that table of ``book/data`` is looked into."""
-    words, _, query = text.partition("<")
-    table, _, choice = query.rstrip(">").strip().partition("?")
-    if not (BOOK / "data" / f"{table}.json").is_file():
-        return [], [inliner.reporter.error(f"no table {table!r} in book/data", line=lineno)]
-    up = "../" * inliner.document.settings.env.docname.count("/")
-    address = f"{up}book/cite.html?table={table}{f'&{choice}' if choice else ''}#the-tables"
-    return [nodes.reference(rawtext, words.strip(), refuri=address)], []
-
-
 class Frames(SphinxDirective):
     """A picture that a slider changes, from ``_static/frames/<name>.json``; without JavaScript one picture stands."""
 
@@ -456,14 +323,10 @@ def setup(app):
     app.add_role("site", link_out)
     app.add_role("repository", link_out)
     app.add_role("slides", link_out)
-    app.add_role("rows", link_rows)
     app.add_directive("claims-register", ClaimsRegister)
     app.add_directive("frames", Frames)
     app.add_directive("colophon", Colophon)
     app.add_directive("exercise-list", ExerciseList)
     app.add_transform(IndexEntries)
     app.connect("html-page-context", mark_claims)
-    app.connect("html-page-context", ship_moved)
-    app.connect("html-page-context", ship_filter)
-    app.connect("html-page-context", ship_tables)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
