@@ -1,220 +1,262 @@
-"""What pages are made of besides chapters: the map, the register of claims, sliders, addresses, quoted numbers."""
+"""What single pages and their parts do: the search, the front page, sliders, code that wraps; and what makes them."""
 
 import json
-import re
-from functools import cache
-from pathlib import Path
+from itertools import pairwise
+from urllib.parse import unquote, urlsplit
 
-import lots
 import nbformat
 import pytest
-import yaml
-from bnn.claims import MIME
-from book_pages import MADE_FROM, find_moved, name_page
+from book_front import read_plain
+from book_lines import wrap_line
+from book_meta import summarise
+from book_search import prepare, spell_formula
+from conftest import ROOT
+from docutils.core import publish_doctree
 from studies._tasks import digest_rows
-from test_site import (
-    DOCUMENTS,
-    NOTEBOOKS,
-    PAGES,
-    ROOT,
-    address,
-    chromium,
-    count_ids,
-    every_page,
-    leads_somewhere,
-    parse,
-    site,
-)
-from tools import frames
-from tools.binder_check import LIMIT_MB, check, has_namespaces, main
-from tools.browser import open_context, open_page
+from tools import binder_check, frames
+from tools.browser import find_axe_violations, open_context, open_page, open_tab
 
-__all__ = ["address", "chromium", "site"]  # fixtures of the site's tests
 BOOK = ROOT / "book"
-CHAPTERS = [Path(name).stem for name in NOTEBOOKS]
-PLAIN = [name for name in DOCUMENTS if name.endswith(".md")]
-SLIDERS = {"group_sd": "index", "new_category": "informed_priors"}  # and a page that shows it
 
+# --- the search
 
-def read_claims(chapter):
-    """The claims stored in a chapter's outputs."""
-    cells = nbformat.read(BOOK / f"{chapter}.ipynb", as_version=4).cells
-    outputs = [output for cell in cells for output in cell.get("outputs", [])]
-    return [claim for output in outputs for claim in output.get("data", {}).get(MIME, [])]
-
-
-# --- the register of claims
-
-
-@pytest.mark.parametrize("chapter", CHAPTERS)
-def test_each_claim_in_the_register_leads_to_its_own_row(site, chapter):
-    links = parse(site, "book/claims_register.html").select(f'a[href^="{chapter}.html#claim-"]')
-    page = parse(site, f"book/{chapter}.html")
-    claims = read_claims(chapter)
-    assert [link.get_text() for link in links] == [claim["claim"] for claim in claims]
-    for link, claim in zip(links, claims, strict=True):
-        row = page.find(id=link["href"].partition("#")[2])
-        assert row.name == "tr"
-        words = row.get_text(" ")
-        assert claim["claim"] in words
-        assert claim["value"] in words
-
-
-def test_the_register_counts_what_does_not_hold(site):
-    claims = json.loads((BOOK / "claims.json").read_text())
-    failed = sum(not claim["holds"] for claim in claims)
-    text = parse(site, "book/claims_register.html").get_text(" ")
-    assert f"{len(claims)} claims, {len(claims) - failed} hold, {failed} do not." in text
-
-
-# --- what runs measured
-
-
-def test_the_record_of_pods_names_chapters():
-    """A record of what they cost, not a test that they run: `make binder-check` runs them, and adds what is missing."""
-    table = json.loads((BOOK / "data" / "binder_cost.json").read_text())
-    assert table["digest"] == digest_rows(table["rows"])
-    recorded = [row["chapter"] for row in table["rows"]]
-    assert len(recorded) == len(set(recorded))
-    assert set(recorded) <= set(CHAPTERS)
-
-
-# --- old addresses
-
-
-def test_a_label_names_the_page_with_the_longest_name_in_it():
-    pages = ["moons", "group", "group_sd"]
-    labels = ["sec-moons-data", "fig-group-sd-x", "eq-group-one", "sec-moons", "sec-moonshot-x", "page-teach-week-1"]
-    assert [name_page(label, pages) for label in labels] == ["moons", "group_sd", "group", "moons", None, None]
-
-
-def test_what_moved_is_found_by_its_name_and_claims_by_the_page_that_took_the_evidence():
-    anchors = {
-        "sec-old-kept": ("old", "sec-old-kept"),
-        "sec-old-gone": ("proof", "sec-old-gone"),
-        "fig-old-gone": ("third", "fig-old-gone"),
-        "eq-old-gone": ("proof", "equation-eq-old-gone"),
-        "sec-proof-own": ("proof", "sec-proof-own"),
-    }
-    made = [("old", "kept"), ("proof", "kept"), ("proof", "gone"), ("third", "own")]
-    claims = [{"chapter": chapter, "id": claim} for chapter, claim in made]
-    assert find_moved(anchors, claims, ["old", "proof", "third"], {"old": ("proof",)}) == {
-        "old": {
-            "sec-old-gone": "proof.html#sec-old-gone",
-            "fig-old-gone": "third.html#fig-old-gone",
-            "equation-eq-old-gone": "proof.html#equation-eq-old-gone",
-            "claim-gone": "proof.html#claim-gone",
-        }
-    }
-
-
-def read_moved(site, name):
-    """What a page says of the ids that it has no more: {id: address}; nothing where it has no such script."""
-    script = parse(site, f"book/{name}.html").select_one('script[src*="_static/moved/"]')
-    text = (site / "_static" / "moved" / f"{name}.js").read_text() if script else "window.moved = {};\n"
-    return json.loads(text.removeprefix("window.moved = ").removesuffix(";\n"))
-
-
-@pytest.mark.parametrize("name", CHAPTERS)
-def test_an_old_address_leads_to_what_moved_and_to_nothing_that_stayed(site, name):
-    moved = read_moved(site, name)
-    assert [to for to in moved.values() if not leads_somewhere(site, f"book/{name}.html", to)] == []
-    assert set(moved) & set(count_ids(site, f"book/{name}.html")) == set()
-
-
-def list_examples(site, name):
-    """Of each kind of id that moved from a page the last one: sections, figures, formulas, claims."""
-    return list({anchor.partition("-")[0]: (anchor, to) for anchor, to in read_moved(site, name).items()}.values())
-
-
-IN_VIEW = """(id) => {
-    const element = document.getElementById(id), { top, bottom } = element.getBoundingClientRect();
-    return element.checkVisibility() && bottom >= 0 && top < innerHeight;
+QUERIES = {  # a page that is among the first three, by a section
+    "epistemic": "flat_advi.html#noise-and-ignorance",
+    "R-hat": "glossary.html#term-R-hat",
+    "MCMC": "glossary.html#term-MCMC",
+    "partial pooling": "hierarchical_nuts.html#one-line-for-every-weight",
+    "credible interval": "moons.html#what-the-program-did-and-whether-it-worked",
+    "few-shot": "informed_priors.html#five-points",
+    "fit_advi": "api.html#bnn.inference.fit_advi",
+    "GPU": "engines.html#when-does-a-gpu-pay",
+}
+SEARCH = """async ([root, query]) => {
+    const pagefind = await import(root + "pagefind/pagefind.js");
+    const { results } = await pagefind.search(query);
+    const pages = await Promise.all(results.slice(0, 3).map(result => result.data()));
+    return pages.flatMap(page => page.sub_results).map(({ url, excerpt }) => [url, excerpt]);
 }"""
+FIELD, RESULT = "pagefind-modal input", "pagefind-modal .pf-results a"
 
 
-def follow(site, chromium, base, name):
-    """Open in a browser an example of each kind of id that moved from a page, and wait until its element is in view."""
-    examples = list_examples(site, name)
-    assert examples
+def test_a_query_leads_to_the_section_that_explains_it(site, address, chromium):
+    complaints = []
+    with open_page(chromium, f"{address}book/cite.html") as (page, log):
+        for query, section in QUERIES.items():
+            found = {url.lstrip("/"): excerpt for url, excerpt in page.evaluate(SEARCH, [address, query])}
+            if "<mark>" not in found.get(f"book/{section}", ""):
+                complaints.append(f"{query}: {', '.join(found)}")
+            for url in map(urlsplit, found):
+                if f'id="{unquote(url.fragment)}"' not in (site / url.path).read_text(encoding="utf8"):
+                    complaints.append(f"{query}: there is no {url.geturl()}")
+        assert complaints == []
+        assert [url for url in log.requests if not url.startswith((address, "data:", "blob:"))] == []
+        assert log.complaints == []
+
+
+def test_the_keyboard_opens_the_search_and_a_result(address, chromium):
+    with open_page(chromium, f"{address}book/cite.html") as (page, log):
+        page.keyboard.press("Control+k")
+        page.locator(FIELD).wait_for()
+        page.keyboard.press("Escape")
+        page.locator(FIELD).wait_for(state="hidden")
+        page.keyboard.press("Control+k")
+        page.wait_for_function("document.activeElement.matches('input[type=search]')")
+        page.keyboard.type("shrinkage")
+        page.locator(RESULT).first.wait_for()
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/book/glossary.html*")
+        assert log.complaints == []
+
+
+def test_a_query_in_an_address_is_answered(address, chromium):
+    with open_page(chromium, f"{address}search.html?q=shrinkage") as (page, log):
+        page.locator('main .pf-results a[href*="hierarchical_nuts"]').first.wait_for()
+        assert page.locator("main input").input_value() == "shrinkage"
+        assert log.complaints == []
+
+
+@pytest.mark.parametrize(
+    ("width", "theme", "button"),
+    [(390, "dark", ".article-header-buttons .search-button"), (1440, "light", "pagefind-modal-trigger button")],
+)
+def test_the_search_fits_and_axe_finds_nothing(address, chromium, width, theme, button):
+    with open_page(chromium, f"{address}book/cite.html", width=width, theme=theme) as (page, _):
+        page.locator(button).click()
+        page.locator(FIELD).fill("R-hat")
+        page.locator(RESULT).first.wait_for()
+        box = page.locator("pagefind-modal dialog").bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= width
+        assert find_axe_violations(page) == []
+
+
+def test_headings_terms_and_names_carry_the_ids_that_results_lead_to():
+    page = prepare(
+        '<article class="a"><section id="noise">\n<span id="sec-page-noise"></span><h2>Noise</h2><p>An <em>error</em>, '
+        r'<span class="math notranslate nohighlight">\(\sigma &lt; 1\)</span></p></section>'
+        '<dt id="term-x">x</dt><dt class="sig sig-object py" id="bnn.f">f</dt></article>',
+        2,
+    )
+    assert '<article data-pagefind-body data-pagefind-weight="2" class="a">' in page
+    assert '<h2 id="noise" data-pagefind-weight="8">Noise</h2>' in page
+    assert '<em data-pagefind-weight="6">error,</em> σ &lt; 1</p>' in page
+    assert '<h3 id="term-x" data-pagefind-weight="8">x</h3><h3 id="bnn.f" data-pagefind-weight="8">f</h3>' in page
+
+
+def test_formulas_become_plain_text():
+    assert spell_formula(r"\mathrm{N}(0, 1)") == "N(0, 1)"
+    assert spell_formula(r"w_g = \mu + \sigma z_g") == "w_g = μ + σ z_g"
+
+
+# --- descriptions
+
+
+@pytest.mark.parametrize(
+    ("text", "summary"),
+    [
+        ("One sentence. Another.", "One sentence. Another."),
+        ("Somebody claims something. This page has the evidence. And more.", "This page has the evidence. And more."),
+        (f"A promise. {'Long' * 80}.", "A promise."),
+        (".. note:: In a box.\n\nIn the page.", "In the page."),
+    ],
+)
+def test_a_description_begins_where_a_page_says_what_it_gives_and_ends_with_a_sentence(text, summary):
+    assert summarise(publish_doctree(f"One\n===\n\n{text}\n\nTwo\n===\n\nMore.")) == summary
+
+
+@pytest.mark.parametrize(
+    ("markup", "plain"),
+    [
+        ("see [one network](flat_advi.ipynb), by *ADVI*", "see one network, by ADVI"),
+        ("a {term}`control <controls>` and `total_size`", "a control and total_size"),
+    ],
+)
+def test_a_promise_has_no_markup(markup, plain):
+    assert read_plain(markup) == plain
+
+
+# --- the front page, and what the bar and the pictures offer
+
+
+@pytest.mark.parametrize(("width", "height"), [(1366, 768), (390, 844)])
+def test_the_first_screen_says_it_all(address, chromium, width, height):
+    with open_page(chromium, f"{address}book/index.html", width=width) as (page, _):
+        page.set_viewport_size({"width": width, "height": height})
+        for what in (
+            "img",
+            "strong",
+            "a:has-text('Start reading')",
+            "a:has-text('Run in Binder')",
+            "p:has-text('MIT')",
+        ):
+            box = page.locator(f".hero {what}").first.bounding_box()
+            assert box["y"] > 0, what
+            assert box["y"] + box["height"] <= height, what
+
+
+def test_the_keyboard_opens_the_menu_on_a_phone_and_closes_it(address, chromium):
+    with open_page(chromium, f"{address}book/index.html", width=390) as (page, _):
+        menu = page.locator(".bd-sidebar-primary, #pst-primary-sidebar-modal").filter(has_text="Two moons")
+        assert menu.filter(visible=True).count() == 0
+        page.locator("button.primary-toggle").first.focus()
+        page.keyboard.press("Enter")
+        menu.filter(visible=True).first.wait_for()
+        page.keyboard.press("Escape")
+        menu.filter(visible=True).first.wait_for(state="hidden")
+
+
+def test_one_switch_opens_all_code_and_is_remembered(address, chromium):
+    closed = "[...document.querySelectorAll('details.hide')].filter((fold) => !fold.open).length"
     with open_context(chromium) as context:
-        page = context.new_page()
-        for anchor, to in examples:
-            page.goto(f"{base}{name}.html#{anchor}", wait_until="commit")
-            page.wait_for_url(base + to)
-            page.wait_for_function(IN_VIEW, arg=anchor)
+        with open_tab(context, f"{address}book/moons.html") as (page, _):
+            assert page.evaluate(closed) > 3
+            page.get_by_role("button", name="Show all code").press("Enter")
+            assert page.evaluate(closed) == 0
+        with open_tab(context, f"{address}book/unpooled.html") as (page, _):
+            assert page.evaluate(closed) == 0
+            page.get_by_role("button", name="Show all code").click()
+            assert page.evaluate(closed) > 3
+        with open_tab(context, f"{address}book/primer.html") as (page, _):
+            assert page.locator(".folds-switch").count() == 0
 
 
-@pytest.mark.parametrize("name", lots.draw(MADE_FROM, 4))
-def test_a_browser_follows_an_old_address_to_its_element(site, address, chromium, name):
-    follow(site, chromium, f"{address}book/", name)
-
-
-def test_a_browser_follows_an_old_address_in_a_folder_too(site, chromium):
-    follow(site, chromium, f"{(site / 'book').as_uri()}/", "moons")
-
-
-def test_an_address_that_leads_nowhere_stays_where_it_is(address, chromium):
-    for anchor in ("sec-moons-nowhere", "constructor", "%E0"):
-        with open_page(chromium, f"{address}book/moons.html#{anchor}") as (page, log):
-            assert page.url.endswith(f"moons.html#{anchor}")
-            assert log.complaints == []
-
-
-def test_without_javascript_an_old_address_shows_the_page_that_it_names(site, address, chromium):
-    context = chromium.new_context(java_script_enabled=False)
-    page = context.new_page()
-    page.goto(f"{address}book/moons.html#{list_examples(site, 'moons')[0][0]}")
-    assert page.locator("article h1").is_visible()
-    context.close()
-
-
-def test_a_link_into_a_fold_opens_it(address, site, chromium):
+def test_a_link_into_a_fold_opens_it(address, chromium):
+    in_view = """(id) => {
+        const element = document.getElementById(id), { top, bottom } = element.getBoundingClientRect();
+        return element.checkVisibility() && bottom >= 0 && top < innerHeight;
+    }"""
     with open_page(chromium, f"{address}book/moons.html") as (page, log):
         hidden = page.evaluate("""() => [...document.querySelectorAll("[id^=claim-], .toggle-hidden [id]")].filter(
             (e) => !e.matches("button") && !e.checkVisibility()).map((e) => e.id)""")
-        assert hidden
-        for anchor in hidden[:1] + hidden[-1:]:
+        for anchor in (hidden[0], hidden[-1]):
             page.evaluate("(anchor) => { location.hash = anchor; }", anchor)
-            page.wait_for_function(IN_VIEW, arg=anchor)
+            page.wait_for_function(in_view, arg=anchor)
         assert log.complaints == []
+
+
+@pytest.mark.parametrize(("name", "figure"), [("moons", "fig-moons-tasks"), ("unpooled", "fig-unpooled-surfaces")])
+def test_a_picture_grows_and_says_what_it_shows(address, chromium, name, figure):
+    with open_page(chromium, f"{address}book/{name}.html", width=390) as (page, log):
+        box, picture, button = (page.locator(f"#{figure} {part}") for part in (".growing", "img", "button.enlarge"))
+        assert box.bounding_box()["width"] <= 390
+        assert button.get_attribute("aria-label").startswith("Enlarge Fig. ")
+        button.press("Enter")
+        large = page.locator("dialog.enlarged img")
+        assert large.get_attribute("alt") == picture.get_attribute("alt")
+        assert large.bounding_box()["width"] > 2 * box.bounding_box()["width"]
+        page.keyboard.press("Escape")
+        assert not large.is_visible()
+        assert log.complaints == []
+
+
+def test_on_a_phone_each_claim_is_a_card_with_a_verdict_in_words_and_a_sign(address, chromium):
+    with open_page(chromium, f"{address}book/claims_register.html", width=390) as (page, _):
+        row = page.locator("article table.bnn tbody tr").first
+        cells = [cell.bounding_box() for cell in row.locator("th, td").all()]
+        assert all(below["y"] >= above["y"] + above["height"] - 1 for above, below in pairwise(cells))
+        assert all(cell["x"] + cell["width"] <= 390 for cell in cells)
+        labels = row.locator("td").evaluate_all("cells => cells.map(e => getComputedStyle(e, '::before').content)")
+        assert labels == ['"Value"', '"Criterion"', '"Verdict"', '"Together"']
+        for verdict, words, sign in (("yes", "holds", "✓"), ("no", "does not hold", "✗")):
+            look = page.locator(f"td.verdict.{verdict}").first.evaluate(
+                "e => [e.textContent, getComputedStyle(e, '::after').content[1]]"
+            )
+            assert look == [words, sign]
 
 
 # --- pictures that move
 
+SLIDERS = {"group_sd": "index", "new_category": "informed_priors"}  # and a page that shows it
+
+
+def read_slider(name):
+    return json.loads((BOOK / "_static" / "frames" / f"{name}.json").read_text())
+
 
 @pytest.mark.parametrize("name", SLIDERS)
-def test_a_slider_has_every_picture_and_says_what_each_shows(name):
-    slider = json.loads((BOOK / "_static" / "frames" / f"{name}.json").read_text())
+def test_a_slider_has_every_picture_and_is_as_it_was_made(name):
+    """What its texts say comes out of fits that take minutes (`make frames`), so it is not computed here."""
+    slider = read_slider(name)
     assert len(slider["frames"]) > 4
     assert len({frame["alt"] for frame in slider["frames"]}) == len(slider["frames"])
     for frame in slider["frames"]:
         header = (BOOK / "_static" / "frames" / frame["file"]).read_bytes()[:24]
         pixels = int.from_bytes(header[16:20]), int.from_bytes(header[20:24])
         assert pixels == (2 * frame["width"], 2 * frame["height"])  # for screens of double density
-
-
-@pytest.mark.parametrize("name", SLIDERS)
-def test_no_text_and_no_picture_of_a_slider_was_changed_since_it_was_made(name):
-    """What they say comes out of fits that take minutes (`make frames`), so it is not computed here."""
-    slider = json.loads((BOOK / "_static" / "frames" / f"{name}.json").read_text())
     assert slider["digest"] == frames.digest(slider)
-
-
-def test_the_digest_of_a_slider_tells_another_digit():
-    slider = {"label": "x", "frames": [{"file": "group_sd-0.png", "alt": "91 percent"}]}
-    other = {"label": "x", "frames": [{"file": "group_sd-0.png", "alt": "97 percent"}]}
-    assert frames.digest(slider) != frames.digest(other)
+    slider["frames"][0]["alt"] += "0"
+    assert slider["digest"] != frames.digest(slider)
 
 
 @pytest.mark.parametrize("name", SLIDERS)
 def test_the_arrow_keys_move_a_slider(address, chromium, name):
-    shown = json.loads((BOOK / "_static" / "frames" / f"{name}.json").read_text())["frames"]
     with open_page(chromium, f"{address}book/{SLIDERS[name]}.html") as (page, log):
         box = page.locator(".frames", has=page.locator(f"#frames-{name}"))
         box.locator("input").focus()
         page.keyboard.press("Home")
-        for frame in shown:
+        for frame in read_slider(name)["frames"]:
             assert box.locator("img").get_attribute("alt") == frame["alt"]
             assert box.locator("img").get_attribute("src").endswith(frame["file"])
             assert box.locator("output").inner_text() == frame["value"]
@@ -226,98 +268,67 @@ def test_the_arrow_keys_move_a_slider(address, chromium, name):
 def test_without_javascript_a_slider_is_a_picture_and_no_control(address, chromium):
     context = chromium.new_context(java_script_enabled=False)
     page = context.new_page()
-    page.goto(address + "book/index.html")
-    assert page.locator(".frames img").count() == 1
+    page.goto(f"{address}book/index.html")
     assert page.locator(".frames img").first.is_visible()
     assert not page.locator(".frames-control").first.is_visible()
     context.close()
 
 
-# --- what a page says of itself
+# --- code whose lines wrap
 
 
-@every_page
-def test_every_picture_has_a_width_and_a_height(site, name):
-    unsized = [image["src"] for image in parse(site, name).select("article img") if image["src"].endswith(".png")
-               and not (image.get("width") and image.get("height"))]  # fmt: skip
-    assert unsized == []
+def test_a_line_gets_a_box_of_its_own_that_knows_its_indent_and_the_line_break_stays_outside():
+    assert wrap_line('    <span class="n">x</span>\n') == (
+        '<span class="line" style="--indent: 4">    <span class="n">x</span></span>\n'
+    )
+    assert wrap_line("x\n") == '<span class="line">x</span>\n'
+    assert wrap_line("\n") == "\n"
 
 
-@every_page
-def test_every_page_has_a_card_to_be_shared_with(site, name):
-    head = parse(site, name).head
-    base = f"https://{'.github.io/'.join(read_repository())}/"
-    assert head.find("meta", property="og:title")["content"]
-    assert head.find("meta", property="og:url")["content"] == base + name
-    assert head.find("meta", property="og:image")["content"].startswith(base)
+def test_code_that_wraps_is_copied_as_it_was_written_and_hangs_behind_its_indent(address, chromium):
+    start, wrapped = "def summarise(each, key):", "told = compiled.with_data(d=d, within=within, scale=SCALES[key])"
+    cells = nbformat.read(BOOK / "replication.ipynb", as_version=4).cells
+    source = next(cell.source for cell in cells if cell.cell_type == "code" and f"\n{start}" in f"\n{cell.source}")
+    assert "\n\n\n" in source  # lines without a character, too
+    with open_page(chromium, f"{address}book/replication.html", width=390) as (page, _):
+        box = page.locator("div.cell_input", has_text=start).first
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        box.hover()
+        box.locator("button.copybtn").click()
+        page.wait_for_function("navigator.clipboard.readText()")
+        assert page.evaluate("navigator.clipboard.readText()") == source
+        selected = box.locator("pre").evaluate("e => (getSelection().selectAllChildren(e), getSelection().toString())")
+        assert selected.rstrip("\n") == source
+        lefts = box.locator(".line", has_text=wrapped).evaluate("""e => {
+            const range = document.createRange(), lefts = {};
+            const texts = document.createTreeWalker(e, NodeFilter.SHOW_TEXT);
+            while (texts.nextNode()) [...texts.currentNode.data].forEach((character, k) => {
+                range.setStart(texts.currentNode, k);
+                range.setEnd(texts.currentNode, k + 1);
+                const { left, top } = range.getBoundingClientRect();
+                if (character.trim()) lefts[top] = Math.min(left, lefts[top] ?? Infinity);
+            });
+            return Object.entries(lefts).sort((a, b) => a[0] - b[0]).map(([top, left]) => left);
+        }""")
+        assert len(lefts) > 1
+        assert all(left > lefts[0] + 5 for left in lefts[1:])
 
 
-def read_repository():
-    """Owner and name of the repository, as _config.yml has them."""
-    url = yaml.safe_load((ROOT / "_config.yml").read_text())["repository"]["url"]
-    return url.rstrip("/").split("/")[-2:]
+def test_an_example_is_copied_without_its_prompts_and_output(address, chromium):
+    with open_page(chromium, f"{address}book/api.html") as (page, _):
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page.locator('dl:has(> dt[id="bnn.inference.derive_seed"]) button.copybtn').click()
+        page.wait_for_function("navigator.clipboard.readText()")
+        copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied.split("\n") == ["from bnn import inference", "inference.derive_seed(1)"]
 
 
-def test_the_sitemap_lists_every_page(site):
-    addresses = re.findall("<loc>(.*?)</loc>", (site / "sitemap.xml").read_text())
-    base = f"https://{'.github.io/'.join(read_repository())}/"
-    assert {base + name for name in PAGES} <= set(addresses)
-
-
-def test_a_page_that_is_not_there_offers_the_search(site):
-    page = parse(site, "404.html")
-    form = page.find("form", attrs={"aria-label": "Search this book"})
-    assert form["action"].endswith("search.html")
-    assert form.find("input", attrs={"name": "q"})
-    # it is served at any depth, so its addresses start at the root of the site
-    assert all(link["href"].startswith(("/", "http", "#")) for link in page.select("link[rel=stylesheet]"))
-
-
-def test_the_repository_is_named_in_one_setting():
-    owner, name = read_repository()
-    pattern = re.compile(f"{re.escape(owner)}[/.](github.io/)?{re.escape(name)}")
-    pages = [path for path in BOOK.glob("*.md") if path.name != "cite.md"]  # a fork still cites this book
-    sources = [*pages, *(BOOK / "_ext").rglob("*.py"), *(BOOK / "_static").glob("*.*s"), ROOT / "_toc.yml"]
-    sources += (BOOK / "bnn").glob("*.py")
-    named = [path.name for path in sources if pattern.search(path.read_text(encoding="utf8"))]
-    assert named == []
-    assert len(pattern.findall((ROOT / "_config.yml").read_text())) == 1
-
-
-# --- numbers that a plain page quotes
-
-
-@cache
-def read_outputs():
-    """All text that the notebooks print, and what is in their Markdown."""
-    words = []
-    for chapter in CHAPTERS:
-        for cell in nbformat.read(BOOK / f"{chapter}.ipynb", as_version=4).cells:
-            words.append(cell.source if cell.cell_type == "markdown" else "")
-            for output in cell.get("outputs", []):
-                words.append(output.get("text", "") + output.get("data", {}).get("text/plain", ""))
-    return "\n".join(words)
-
-
-EXAM = "book/teach/exam.md"  # its questions invent numbers, and those of its answers are computed in test_kit
-
-
-@pytest.mark.parametrize("name", [name for name in PLAIN if name != EXAM])
-def test_a_number_with_an_error_on_a_plain_page_is_that_of_a_chapter(name):
-    example = "`[^`]*`"  # how numbers are written, not what was found
-    text = re.sub(example, "", (ROOT / name).read_text(encoding="utf8"))
-    quoted = set(re.findall(r"-?\d[\d,.]* ± \d[\d.]*\d", text))
-    outputs = read_outputs()
-    assert [number for number in quoted if number not in outputs] == []
-
-
-# --- Binder
+# --- Binder's pods
 
 
 @pytest.fixture
 def pod(tmp_path, monkeypatch):
     """Write a notebook of one cell, and run it as Binder would."""
-    from tools import binder_check
 
     def run(source):
         nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
@@ -325,7 +336,7 @@ def pod(tmp_path, monkeypatch):
         (tmp_path / "bnn").mkdir(exist_ok=True)
         nbformat.write(nb, tmp_path / "x.ipynb")
         monkeypatch.setattr(binder_check, "BOOK", tmp_path)
-        return check("x")
+        return binder_check.check("x")
 
     return run
 
@@ -347,10 +358,10 @@ except OSError as error:
 def test_a_pod_has_one_cpu_and_cold_caches(pod):
     row = pod(ONE_CPU)
     assert row["chapter"] == "x"
-    assert 0 < row["megabytes"] < LIMIT_MB
+    assert 0 < row["megabytes"] < binder_check.LIMIT_MB
 
 
-@pytest.mark.skipif(not has_namespaces(), reason="no network namespace can be made here")
+@pytest.mark.skipif(not binder_check.has_namespaces(), reason="no network namespace can be made here")
 def test_a_pod_has_no_network(pod):
     assert pod(NO_NETWORK)["network"] == "off"
 
@@ -361,22 +372,10 @@ def test_a_chapter_that_takes_more_memory_than_a_pod_has_fails(pod):
 
 
 def test_a_row_of_a_pod_takes_the_place_of_its_own_and_no_other(tmp_path, monkeypatch):
-    from tools import binder_check
-
     monkeypatch.setattr(binder_check, "DATA", tmp_path)
     for name, seconds in (("b", 1), ("a", 2), ("gone", 3), ("b", 4)):
         binder_check.write_row({"chapter": name, "seconds": seconds}, ["a", "b", "gone"])
     binder_check.write_row({"chapter": "a", "seconds": 5}, ["a", "b"])
-    rows = json.loads((tmp_path / "binder_cost.json").read_text())["rows"]
-    assert [(row["chapter"], row["seconds"]) for row in rows] == [("a", 5), ("b", 4)]
-
-
-def test_an_unknown_chapter_is_refused_by_name():
-    with pytest.raises(SystemExit, match=r"there is no chapter moon; there are: .*moons"):
-        main(["moon"])
-
-
-def test_the_index_leads_to_the_chapters_that_use_a_word(site):
-    links = {link["href"] for link in parse(site, "genindex.html").select("a")}
-    assert {"book/glossary.html#term-ESS", "book/engines.html#index-ess", "book/moons.html#index-lpd"} <= links
-    assert parse(site, "book/engines.html").select_one("p#index-ess, p span#index-ess") is not None
+    table = json.loads((tmp_path / "binder_cost.json").read_text())
+    assert [(row["chapter"], row["seconds"]) for row in table["rows"]] == [("a", 5), ("b", 4)]
+    assert table["digest"] == digest_rows(table["rows"])

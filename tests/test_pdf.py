@@ -6,12 +6,11 @@ import re
 import unicodedata
 
 import pytest
+from conftest import ROOT
 from pypdf import PdfReader
-from test_site import ROOT, address, chromium, site
 from tools import pdf
 from tools.browser import open_page
 
-__all__ = ["address", "chromium", "site"]
 NAMES = ["hierarchical_nuts", "unpooled"]  # each links to sections of the other
 MARGIN = 57  # points at the top and the bottom of a page, for its running head and its number
 BAR = "Show how this figure is drawn"
@@ -76,23 +75,18 @@ def test_no_page_but_the_last_of_a_chapter_is_half_empty(chapters):
         assert min(used) > 0.5, f"page {used.index(min(used)) + 1} of {chapter.title}"
 
 
-@pytest.mark.parametrize("number", range(len(NAMES)))
-def test_solutions_are_printed_and_folded_code_and_its_bars_are_not(chapters, number):
-    text = "".join(read(page) for page in chapters[number].printed.pages)
-    source = (ROOT / "book" / f"{NAMES[number]}.md").read_text(encoding="utf8")
-    assert text.count("Solution") >= source.count("{solution-start}") > 0
-    assert "plots.use_style()" in source
-    assert "plots.use_style()" not in text
-    assert "".join(BAR.split()) not in text
-
-
-@pytest.mark.parametrize("number", range(len(NAMES)))
-def test_a_table_that_is_folded_with_its_code_is_printed(chapters, number):
-    text = "".join(read(page) for page in chapters[number].printed.pages)
+def test_solutions_and_folded_tables_are_printed_and_folded_code_and_its_bars_are_not(chapters):
     claims = json.loads((ROOT / "book" / "claims.json").read_text(encoding="utf8"))
-    mine = [claim["claim"] for claim in claims if claim["chapter"] == NAMES[number]]
-    assert mine
-    assert [claim for claim in mine if re.sub(r"\s", "", claim) not in text] == []
+    for name, chapter in zip(NAMES, chapters, strict=True):
+        text = "".join(read(page) for page in chapter.printed.pages)
+        source = (ROOT / "book" / f"{name}.md").read_text(encoding="utf8")
+        assert text.count("Solution") >= source.count("{solution-start}") > 0
+        assert "plots.use_style()" in source
+        assert "plots.use_style()" not in text
+        assert "".join(BAR.split()) not in text
+        mine = [claim["claim"] for claim in claims if claim["chapter"] == name]
+        assert mine
+        assert [claim for claim in mine if re.sub(r"\s", "", claim) not in text] == []
 
 
 def test_the_contents_and_the_outline_lead_to_each_chapter(book, chapters):

@@ -1,38 +1,33 @@
-"""The rendered site, as a reader meets it in a browser. Builds it first where it is older than its sources."""
+"""All pages of the site: each test walks them and collects what is wrong, first in the files, then in a browser."""
 
 import base64
-import gzip
-import subprocess
+import json
+import re
 from collections import Counter
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urldefrag, urljoin, urlsplit
+from xml.etree import ElementTree
 
-import lots
 import nbformat
 import pytest
 import yaml
+from bnn.claims import MIME
+from book_front import read_promise
 from book_tables import tidy_table
+from book_teach import count_minutes
 from bs4 import BeautifulSoup
-from filelock import FileLock
-from test_examples import PUBLIC
-from tools.browser import (
-    find_colour_violations,
-    find_form_violations,
-    launch_chromium,
-    open_context,
-    open_page,
-    open_tab,
-    serve,
-    unfold,
-)
+from conftest import ROOT, address, chromium, site
+from PIL import Image
+from tools.browser import find_colour_violations, find_form_violations, open_context, open_tab, unfold
 
-ROOT = Path(__file__).parents[1]
-HTML = ROOT / "_build" / "html"
-REPOSITORY = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf8"))["repository"]["url"]
-STAMP = HTML / ".built"  # set by a build without warnings, and by nothing else
-BUILD = ["make", "site"]
+__all__ = ["address", "chromium", "site"]  # other test files still take the fixtures from here
+BOOK = ROOT / "book"
+SETTINGS = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf8"))
+CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf8"))
+REPOSITORY = SETTINGS["repository"]["url"]
+OWNER, NAME = REPOSITORY.split("/")[-2:]
+BASE = f"https://{OWNER}.github.io/{NAME}/"
 
 
 def list_documents(toc):
@@ -47,47 +42,8 @@ def list_documents(toc):
 
 DOCUMENTS = list_documents(yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf8")))
 NOTEBOOKS = [name for name in DOCUMENTS if name.endswith(".ipynb")]
+CHAPTERS = [Path(name).stem for name in NOTEBOOKS]
 PAGES = [str(Path(name).with_suffix(".html")) for name in DOCUMENTS]
-every_page = pytest.mark.parametrize("name", PAGES)
-every_notebook = pytest.mark.parametrize("name", NOTEBOOKS)
-
-
-def list_sources():
-    """Return every file that the pages are made of."""
-    in_book = (path for path in (ROOT / "book").rglob("*") if path.is_file())
-    hidden = ("__pycache__", ".ipynb_checkpoints")
-    return [ROOT / "_config.yml", ROOT / "_toc.yml"] + [p for p in in_book if not set(hidden) & set(p.parts)]
-
-
-def is_up_to_date():
-    """Tell whether the last good build is younger than every source."""
-    return STAMP.exists() and STAMP.stat().st_mtime > max(path.stat().st_mtime for path in list_sources())
-
-
-@pytest.fixture(scope="module")
-def site():
-    """The folder of the built site."""
-    HTML.parent.mkdir(exist_ok=True)
-    with FileLock(HTML.parent / "site.lock"):  # another worker may need it at the same time
-        if not is_up_to_date():
-            build = subprocess.run(BUILD, cwd=ROOT, capture_output=True, text=True, check=False)
-            if build.returncode:
-                pytest.fail("the site does not build without warnings:\n" + build.stdout[-2000:] + build.stderr[-4000:])
-    return HTML
-
-
-@pytest.fixture(scope="module")
-def address(site):
-    """The address at which the site is served."""
-    with serve(site) as url:
-        yield url
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    """A running Chromium."""
-    with launch_chromium() as browser:
-        yield browser
 
 
 @cache
@@ -98,20 +54,16 @@ def parse(site, name):
 
 def expect_none(complaints):
     """Fail with one complaint a line."""
-    assert not complaints, "\n" + "\n".join(complaints)
+    assert not complaints, "\n" + "\n".join(map(str, complaints))
 
 
-# --- without a browser
+# --- links, pictures, ids
 
 
-def find_broken_links(site, name):
-    """Return the links of a page that lead to a missing file or anchor of the site."""
-    broken = []
-    for element in parse(site, name).select("a[href], link[href], img[src], script[src]"):
-        link = element.get("href") or element.get("src") or ""
-        if not urlsplit(link).scheme and not leads_somewhere(site, name, link):
-            broken.append(f"{name}: {link}")
-    return broken
+@cache
+def count_ids(site, name):
+    """How often a page gives each id: Counter."""
+    return Counter(element["id"] for element in parse(site, name).select("[id]"))
 
 
 def leads_somewhere(site, name, link):
@@ -123,43 +75,121 @@ def leads_somewhere(site, name, link):
     return not (anchor and target.endswith(".html")) or unquote(anchor) in count_ids(site, target)
 
 
-@cache
-def count_ids(site, name):
-    """How often a page gives each id: Counter."""
-    return Counter(element["id"] for element in parse(site, name).select("[id]"))
-
-
-@pytest.mark.parametrize("name", [*PAGES, "index.html", "search.html", "genindex.html"])
-def test_no_internal_link_or_anchor_is_broken(site, name):
-    expect_none(find_broken_links(site, name))
-
-
-@every_page
-def test_no_id_is_given_twice(site, name):
-    expect_none(sorted(i for i, times in count_ids(site, name).items() if times > 1))
-
-
-@every_page
-def test_every_figure_has_alt_text_and_a_caption(site, name):
+def test_no_link_within_the_site_is_broken(site):
     complaints = []
-    for image in parse(site, name).select(
-        "article img:not(.chapter-map img)"
-    ):  # a thumbnail repeats the link beside it
-        source, alt = image.get("src", ""), image.get("alt", "").strip()
-        # without an alt text Sphinx puts the file's own name there
-        if not alt or Path(source).name in alt:
-            complaints.append(f"{source}: no alt text")
-        caption = image.find_parent("figure") and image.find_parent("figure").find("figcaption")
-        if not (caption and caption.get_text(strip=True)):
-            complaints.append(f"{source}: no caption")
+    for name in [*PAGES, "index.html", "search.html", "genindex.html"]:
+        for element in parse(site, name).select("a[href], link[href], img[src], script[src]"):
+            link = element.get("href") or element.get("src") or ""
+            if not urlsplit(link).scheme and not leads_somewhere(site, name, link):
+                complaints.append(f"{name}: {link}")
     expect_none(complaints)
 
 
-@every_page
-def test_a_cell_has_no_two_folds_of_one_name(site, name):
-    for cell in parse(site, name).select("div.cell"):
-        folds = [" ".join(summary.get_text().split()) for summary in cell.select("summary")]
-        assert len(set(folds)) == len(folds), folds[0]
+def test_no_id_is_given_twice(site):
+    expect_none([f"{name}: {i}" for name in PAGES for i, times in count_ids(site, name).items() if times > 1])
+
+
+def test_every_picture_has_alt_text_a_caption_and_a_size(site):
+    complaints = []
+    for name in PAGES:
+        for image in parse(site, name).select("article img"):
+            source, alt = image["src"], image.get("alt", "").strip()
+            caption = image.find_parent("figure") and image.find_parent("figure").find("figcaption")
+            if source.endswith(".png") and not (image.get("width") and image.get("height")):
+                complaints.append(f"{name}: {source}: no size")
+            if image.find_parent(class_="chapter-map"):  # a thumbnail repeats the link beside it
+                continue
+            if not alt or Path(source).name in alt:  # Sphinx puts the file's own name there
+                complaints.append(f"{name}: {source}: no alt text")
+            if not (caption and caption.get_text(strip=True)):
+                complaints.append(f"{name}: {source}: no caption")
+    expect_none(complaints)
+
+
+# --- what a page says of itself
+
+
+def read_meta(site, name, key):
+    """The content of the one meta element of a page with this name or property; an empty text without it."""
+    found = parse(site, name).select(f'meta[name="{key}"], meta[property="{key}"]')
+    return found[0]["content"] if len(found) == 1 else ""
+
+
+def test_every_page_has_a_title_a_description_and_a_card(site):
+    complaints, told = [], {}
+    for name in [*PAGES, "index.html"]:
+        description, card = (read_meta(site, name, key) for key in ("description", "og:image"))
+        picture = site / card.removeprefix(BASE)
+        wanted = {
+            "a title": parse(site, name).title.get_text(strip=True) and read_meta(site, name, "og:title"),
+            "the site's name": read_meta(site, name, "og:site_name") == CITATION["title"],
+            "its address": read_meta(site, name, "og:url") in (BASE + name, f"{BASE}book/index.html"),
+            "a description in whole sentences": 20 < len(description) < 400 and re.search(r"[.?]$", description),
+            "no TeX in its description": "\\" not in description,
+            "one description": description == read_meta(site, name, "og:description"),
+            "a description of its own": name == "index.html" or description not in told,
+            "a large card": read_meta(site, name, "twitter:card") == "summary_large_image",
+            "a picture as its card": card.startswith(BASE) and picture.is_file() and Image.open(picture).width > 1000,
+        }
+        told[description] = name
+        complaints += [f"{name} has not {what}" for what, holds in wanted.items() if not holds]
+    expect_none(complaints)
+
+
+def test_the_foot_of_a_page_names_licences_and_version_and_leads_to_its_source(site):
+    complaints = []
+    for name in PAGES:
+        foot = parse(site, name).select_one(".page-footer")
+        links = {link.get_text(): link["href"] for link in foot.select("a")}
+        source = links["Edit this page"].removeprefix(f"{REPOSITORY}/edit/main/")
+        report = parse_qs(urlsplit(links["Report an error"]).query)
+        wanted = {
+            "the version": f"Version {CITATION['version']}" in foot.get_text(),
+            "the licences": links["CC BY 4.0"].startswith("https://creative") and links["MIT"].startswith(REPOSITORY),
+            "its own source, in Markdown": (ROOT / source).is_file() and source == f"{Path(name).with_suffix('.md')}",
+            "a report that names it": BASE + name in report["body"][0] and report["title"][0],
+        }
+        complaints += [f"{name} has not {what}" for what, holds in wanted.items() if not holds]
+    expect_none(complaints)
+
+
+def test_the_front_page_says_what_book_this_is_and_the_site_s_address_leads_to_it(site):
+    (script,) = parse(site, "book/index.html").select('script[type="application/ld+json"]')
+    book, root = json.loads(script.string), parse(site, "index.html")
+    assert (book["@type"], book["name"], book["version"]) == ("Book", CITATION["title"], CITATION["version"])
+    assert [author["name"] for author in book["author"]] == [author["name"] for author in CITATION["authors"]]
+    assert [part["url"] for part in book["hasPart"]] == [f"{BASE}book/{name}.html" for name in CHAPTERS]
+    assert root.select_one('meta[http-equiv="refresh"]')["content"] == "0; url=book/index.html"
+    assert root.select_one("link[rel=canonical]")["href"] == BASE + "book/index.html"
+    assert root.select_one("main a")["href"] == "book/index.html"  # where a browser does not follow by itself
+
+
+def test_the_sitemap_lists_every_page_and_every_deck_and_nothing_else(site):
+    places = [place.text for place in ElementTree.parse(site / "sitemap.xml").iter() if place.tag.endswith("loc")]
+    decks = [f"slides/{deck.stem}.html" for deck in (BOOK / "teach" / "slides").glob("*.md")]
+    assert decks
+    assert sorted(places) == sorted(BASE + name for name in [*PAGES, *decks])
+    expect_none([place for place in places if not (site / place.removeprefix(BASE)).is_file()])
+
+
+def test_a_page_that_is_not_there_offers_the_search_and_finds_its_files_from_any_depth(site):
+    page = parse(site, "404.html")
+    assert page.select("article pagefind-modal-trigger")
+    links = [e.get("href") or e.get("src") for e in page.select("link[rel=stylesheet], script[src], article a")]
+    expect_none([link for link in links if not link.startswith((f"/{NAME}/", "#"))])
+
+
+def test_the_repository_is_named_in_one_setting():
+    """So that a fork changes one line. It still cites this book."""
+    pattern = re.compile(f"{re.escape(OWNER)}[/.](github.io/)?{re.escape(NAME)}")
+    pages = [path for path in BOOK.glob("*.md") if path.name != "cite.md"]
+    sources = [*pages, *(BOOK / "_ext").rglob("*.py"), *(BOOK / "_static").glob("*.*s"), ROOT / "_toc.yml"]
+    sources += (BOOK / "bnn").glob("*.py")
+    expect_none([path.name for path in sources if pattern.search(path.read_text(encoding="utf8"))])
+    assert len(pattern.findall((ROOT / "_config.yml").read_text())) == 1
+
+
+# --- what is in the notebooks
 
 
 @cache
@@ -169,16 +199,6 @@ def list_shown_outputs(name):
     notebook = nbformat.read(ROOT / name, as_version=4)
     cells = [c for c in notebook.cells if c.cell_type == "code" and not hidden & set(c.metadata.get("tags", []))]
     return [output for cell in cells for output in cell.outputs]
-
-
-@every_notebook
-def test_the_pictures_are_those_stored_in_the_notebook(site, name):
-    outputs = list_shown_outputs(name)
-    stored = [base64.b64decode(o.data["image/png"]) for o in outputs if "image/png" in o.get("data", {})]
-    page = Path(name).with_suffix(".html")
-    shown = [(site / page.parent / i["src"]).read_bytes() for i in parse(site, page).select("article .cell_output img")]
-    assert len(shown) == len(stored)
-    assert shown == stored
 
 
 def read_words(output):
@@ -195,76 +215,190 @@ def read_words(output):
     return data.get("text/plain", "").split()
 
 
-@every_notebook
-def test_the_printed_text_is_that_stored_in_the_notebook(site, name):
-    stored = [read_words(output) for output in list_shown_outputs(name)]
-    page = parse(site, Path(name).with_suffix(".html"))
-    shown = " ".join(" ".join(e.get_text(" ") for e in page.select("article .cell_output")).split())
-    expect_none([" ".join(words)[:300] for words in stored if " ".join(words) not in shown])
+def test_pictures_and_printed_text_are_those_stored_in_the_notebooks(site):
+    complaints = []
+    for name in NOTEBOOKS:
+        path, outputs = Path(name).with_suffix(".html"), list_shown_outputs(name)
+        page = parse(site, str(path))
+        stored = [base64.b64decode(o.data["image/png"]) for o in outputs if "image/png" in o.get("data", {})]
+        shown = [(site / path.parent / image["src"]).read_bytes() for image in page.select("article .cell_output img")]
+        if shown != stored:
+            complaints.append(f"{name}: its {len(stored)} pictures are not the {len(shown)} of its page")
+        text = " ".join(" ".join(e.get_text(" ") for e in page.select("article .cell_output")).split())
+        words = [" ".join(read_words(output)) for output in outputs]
+        complaints += [f"{name}: {said[:300]}" for said in words if said not in text]
+    expect_none(complaints)
 
 
-@every_notebook
-def test_the_rocket_opens_the_notebook_of_its_page_in_jupyterlab(site, name):
-    (link,) = parse(site, Path(name).with_suffix(".html")).select('a[href^="https://mybinder.org/v2/gh/"]')
-    image, _, query = link["href"].partition("?")
-    assert image.endswith("/environment")  # the branch that changes only with the packages
-    (asked,) = parse_qs(query)["urlpath"]
-    assert asked.startswith("git-pull?")
-    pull = {key: value for key, (value,) in parse_qs(asked.partition("?")[2]).items()}
-    assert pull == {
-        "repo": REPOSITORY, "branch": "main", "targetpath": "hbnn-book", "urlpath": f"lab/tree/hbnn-book/{name}"
-    }  # fmt: skip
+def test_the_rocket_opens_each_notebook_in_binder_and_colab(site):
+    complaints = []
+    for name in NOTEBOOKS:
+        page = parse(site, str(Path(name).with_suffix(".html")))
+        (binder,) = page.select('a[href^="https://mybinder.org/v2/gh/"]')
+        (colab,) = page.select('a[href^="https://colab.research.google.com/"]')
+        image, _, query = binder["href"].partition("?")
+        (asked,) = parse_qs(query)["urlpath"]
+        pull = {key: value for key, (value,) in parse_qs(asked.removeprefix("git-pull?")).items()}
+        wanted = {"repo": REPOSITORY, "branch": "main", "targetpath": NAME, "urlpath": f"lab/tree/{NAME}/{name}"}
+        if not image.endswith("/environment") or pull != wanted:  # the branch that changes only with the packages
+            complaints.append(f"{name}: {binder['href']}")
+        if colab["href"] != f"https://colab.research.google.com/github/{OWNER}/{NAME}/blob/colab/{name}":
+            complaints.append(f"{name}: {colab['href']}")
+    expect_none(complaints)
+    opened = {link["href"] for link in parse(site, "book/moons.html").select("a[href*=mybinder]")}
+    for name in ("book/index.html", "book/running.html"):
+        assert opened & {link["href"] for link in parse(site, name).select("article a[href*=mybinder]")}, name
 
 
-@every_notebook
-def test_colab_opens_the_copy_that_brings_what_colab_lacks(site, name):
-    (link,) = parse(site, Path(name).with_suffix(".html")).select('a[href^="https://colab.research.google.com/"]')
-    owner = "/".join(REPOSITORY.split("/")[-2:])
-    assert link["href"] == f"https://colab.research.google.com/github/{owner}/blob/colab/{name}"
+def test_each_claim_in_the_register_leads_to_its_own_row(site):
+    complaints, register = [], parse(site, "book/claims_register.html")
+    for chapter in CHAPTERS:
+        cells = nbformat.read(BOOK / f"{chapter}.ipynb", as_version=4).cells
+        outputs = [output for cell in cells for output in cell.get("outputs", [])]
+        claims = [claim for output in outputs for claim in output.get("data", {}).get(MIME, [])]
+        links = register.select(f'a[href^="{chapter}.html#claim-"]')
+        if [link.get_text() for link in links] != [claim["claim"] for claim in claims]:
+            complaints.append(f"{chapter}: {len(links)} claims of its {len(claims)}, or in another order")
+        for link, claim in zip(links, claims, strict=False):
+            row = parse(site, f"book/{chapter}.html").find("tr", id=link["href"].partition("#")[2])
+            if row is None or not {claim["claim"], claim["value"]} <= {
+                cell.get_text() for cell in row.select("th, td")
+            }:
+                complaints.append(f"{chapter}: {claim['claim']}")
+    expect_none(complaints)
+    claims = json.loads((BOOK / "claims.json").read_text())
+    failed = sum(not claim["holds"] for claim in claims)
+    assert f"{len(claims)} claims, {len(claims) - failed} hold, {failed} do not." in register.get_text(" ")
 
 
-@every_page
-def test_mathematics_is_loaded_where_there_is_some(site, name):
-    page = parse(site, name)
-    loaded = any("mathjax/" in script.get("src", "") for script in page.select("script"))
-    assert loaded == bool(page.select("article .math"))
+def test_the_map_lists_every_chapter_with_its_promise_and_minutes(site):
+    shown = {Path(item.a["href"]).stem: item for item in parse(site, "book/index.html").select(".chapter-map li")}
+    assert list(shown) == CHAPTERS
+    for chapter, item in shown.items():
+        assert item.select("p")[1].get_text() == f"{read_promise(chapter)} {count_minutes([chapter])} min"
+    thumbs = [Path(item.img["src"]) for item in shown.values() if item.img]
+    assert [thumb.stem for thumb in thumbs] == CHAPTERS[: CHAPTERS.index("yardsticks")]  # those before the evidence
+    assert all(0 < (site / "book" / thumb).stat().st_size < 20_000 for thumb in thumbs)
 
 
-def test_the_reference_shows_each_public_name_with_its_example(site):
+def test_the_costs_of_every_chapter_are_on_the_page_for_those_who_run_it(site):
+    table = json.loads((BOOK / "data" / "run_cost.json").read_text())["rows"]
+    costs = {row["chapter"]: [f"{row['cpu_seconds']} s", f"{row['megabytes']:,} MB"] for row in table}
+    rows = parse(site, "book/running.html").select("table.bnn tbody tr:not(.part)")
+    shown = {Path(row.a["href"]).stem: [cell.get_text() for cell in row.select("td")] for row in rows}
+    assert list(shown) == CHAPTERS
+    assert {chapter: shown[chapter] for chapter in costs} == costs
+
+
+def test_the_reference_shows_each_module_and_an_example_of_each_name(site):
+    modules = re.findall(r"automodule:: bnn\.(\w+)", (BOOK / "api.md").read_text(encoding="utf8"))
     signatures = [dt for dt in parse(site, "book/api.html").select("dl.py > dt[id]") if dt["id"].count(".") == 2]
-    assert sorted(dt["id"] for dt in signatures) == sorted(PUBLIC)
+    assert {dt["id"].split(".")[1] for dt in signatures} == set(modules)
     expect_none([dt["id"] for dt in signatures if not dt.parent.select(":scope > dd > div.doctest pre")])
 
 
-# --- in a browser: one visit to each page finds all that the tests after it ask
+def test_the_index_leads_to_the_chapters_that_use_a_word(site):
+    links = {link["href"] for link in parse(site, "genindex.html").select("a")}
+    assert {"book/glossary.html#term-ESS", "book/engines.html#index-ess", "book/moons.html#index-lpd"} <= links
 
 
-@dataclass
-class Visit:
-    """What one visit to a page found. Lists hold complaints, one line each, but for `requests` and `solutions`."""
-
-    name: str
-    requests: list  # addresses that loading the page asked for
-    broken: list  # pictures that did not load
-    plain_icons: list  # icons of the theme that have no drawing
-    solutions: list  # of each fold: what `try_by_keyboard` saw
-    form: list  # what axe-core says with all folds open, colours apart
-    colours: dict  # what it says of colours, by theme
-    phone: int  # width of the page, in pixels, where 390 are to be had
-    too_wide: list  # elements beyond those 390, where nothing clips them on purpose
-    complaints: list  # of the console, from first to last
+EXAM = "book/teach/exam.md"  # its questions invent numbers, and those of its answers are computed in test_kit
 
 
-BROKEN = "[...document.images].filter(i => i.complete && !i.naturalWidth).map(i => i.src)"
-PLAIN_ICONS = """[...document.querySelectorAll("i[class*='fa-'], .admonition-title")].filter((icon) => {
-    const drawn = getComputedStyle(icon, icon.tagName === "I" ? "::before" : "::after");
-    return drawn.content !== "none" && !drawn.maskImage.startsWith("url(");
-}).map((icon) => icon.outerHTML.slice(0, 150))"""
-TOO_WIDE = """[...document.querySelectorAll("main article :is(p, figure, img, h1, h2, h3)")].filter(
-    e => e.getBoundingClientRect().right > 391 && getComputedStyle(e.parentElement).overflow !== "hidden"
-).map(e => e.outerHTML.slice(0, 150))"""
+def test_a_number_with_an_error_on_a_plain_page_is_that_of_a_chapter():
+    told = []
+    for name in NOTEBOOKS:
+        for cell in nbformat.read(ROOT / name, as_version=4).cells:
+            told.append(cell.source if cell.cell_type == "markdown" else "")
+            told += [o.get("text", "") + o.get("data", {}).get("text/plain", "") for o in cell.get("outputs", [])]
+    outputs, example = "\n".join(told), "`[^`]*`"  # how numbers are written, not what was found
+    complaints = []
+    for name in DOCUMENTS:
+        if name.endswith(".md") and name != EXAM:
+            text = re.sub(example, "", (ROOT / name).read_text(encoding="utf8"))
+            quoted = set(re.findall(r"-?\d[\d,.]* ± \d[\d.]*\d", text))
+            complaints += [f"{name}: {number}" for number in quoted if number not in outputs]
+    expect_none(complaints)
+
+
+# --- in a browser: one walk over all pages at three widths, and axe on one page of each kind
+
 WIDTH = "document.documentElement.scrollWidth"
+WIDTHS = (1440, 768, 390)  # pixels
+COLUMNS = 88  # of a line of code, which fit a wide page
+# what is wrong with a page as it stands: pictures that did not load, icons without a drawing, formulas with an error
+AMISS = """() => {
+    const list = (selector, test) => [...document.querySelectorAll(selector)].filter(test);
+    const isPlain = (icon) => {
+        const drawn = getComputedStyle(icon, icon.tagName === "I" ? "::before" : "::after");
+        return drawn.content !== "none" && !drawn.maskImage.startsWith("url(");
+    };
+    const formulas = document.querySelectorAll("article .math").length;
+    return [
+        ...list("img", i => i.complete && !i.naturalWidth).map(i => `not loaded: ${i.src}`),
+        ...list("i[class*='fa-'], .admonition-title", isPlain).map(i => `no icon: ${i.outerHTML.slice(0, 150)}`),
+        ...list("mjx-merror", () => true).map(e => `formula: ${e.textContent}`),
+        ...(formulas && !document.querySelector("mjx-container") ? ["formulas are not set"] : []),
+        ...(!formulas && window.MathJax ? ["MathJax is loaded for nothing"] : []),
+        ...list("div.cell_input div.highlight", e => !e.querySelector("button.copybtn")).map(() => "no copy button"),
+    ];
+}"""
+# what is cut off: code that scrolls, short lines of code that wrap, elements beyond the page, tables that lose their
+# first column when they scroll, numbers that touch their formula, pictures that are stretched
+CUT_OFF = """columns => {
+    const shown = e => e.checkVisibility() && e.clientWidth;
+    const list = (selector) => [...document.querySelectorAll("main " + selector)].filter(shown);
+    const scrolls = e => e.scrollWidth > e.clientWidth + 1;
+    const meet = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+    const wraps = e => e.getBoundingClientRect().height > 1.5 * parseFloat(getComputedStyle(e).lineHeight);
+    const boxOf = e => {
+        while (e && !["auto", "scroll"].includes(getComputedStyle(e).overflowX)) e = e.parentElement;
+        return e;
+    };
+    const losesLabels = table => {
+        const box = boxOf(table);
+        box.scrollLeft = box.scrollWidth;
+        const labels = [...table.querySelectorAll("tr > :first-child:not([colspan])")].filter(shown);
+        const lost = labels.some(e => e.getBoundingClientRect().left < box.getBoundingClientRect().left - 1);
+        box.scrollLeft = 0;
+        return lost;
+    };
+    const seen = e => {
+        const [all, box] = [e, e.closest("mjx-container")].map(part => part.getBoundingClientRect());
+        return { top: all.top, bottom: all.bottom, left: Math.max(all.left, box.left),
+                 right: Math.min(all.right, box.right) };
+    };
+    const meetsFormula = number => [...number.parentElement.querySelectorAll("mjx-math")].some(
+        formula => meet(seen(formula), number.getBoundingClientRect()));
+    const isStretched = e => {  // what is not loaded yet has the size that it says
+        const [wide, high] = e.naturalWidth ? [e.naturalWidth, e.naturalHeight]
+            : ["width", "height"].map(side => +e.getAttribute(side));
+        const fills = getComputedStyle(e).objectFit === "fill";
+        return fills && Math.abs(e.clientWidth * high / (e.clientHeight * wide) - 1) > 0.03;
+    };
+    const isBeyond = e => e.getBoundingClientRect().right > innerWidth + 1
+        && getComputedStyle(e.parentElement).overflow !== "hidden";
+    const found = {
+        "code scrolls": list("pre").filter(scrolls),
+        "a short line wraps": innerWidth < 1200 ? [] :
+            list("pre .line").filter(e => e.textContent.length <= columns && wraps(e)),
+        "beyond the page": list("article :is(p, figure, img, h1, h2, h3)").filter(isBeyond),
+        "loses its first column": list("table").filter(e => scrolls(boxOf(e)) && losesLabels(e)),
+        "number on its formula": list("div.math > .eqno").filter(meetsFormula),
+        "stretched": list("img[width][height]").filter(isStretched),
+        "the page scrolls sideways": document.documentElement.scrollWidth > innerWidth ? [document.body] : [],
+    };
+    return Object.entries(found).flatMap(([what, elements]) => elements.map(
+        e => `${what}: ${(e.alt || (e.querySelector("caption") ?? e).textContent).trim().slice(0, 60)}`));
+}"""
 FOLDED = {"at first": False, "after Enter": True, "aria-expanded": "true", "after Space": False}
+
+
+def find_cut_off(page, width):
+    """What is cut off on a page at a width in pixels: a list of lines."""
+    page.set_viewport_size({"width": width, "height": 900})
+    page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    return [f"{width}: {line}" for line in page.evaluate(CUT_OFF, COLUMNS)]
 
 
 def try_by_keyboard(page, solution):
@@ -278,154 +412,85 @@ def try_by_keyboard(page, solution):
     return seen | {"after Space": content.is_visible()}
 
 
-def look_at(context, address, name):
-    """Visit a page: as it loads, by keyboard, unfolded in both themes, and as narrow as a phone."""
-    with open_tab(context, address + name) as (page, log):
-        page.emulate_media(color_scheme="light")
-        found = {
-            "requests": list(log.requests),
-            "broken": page.evaluate(BROKEN),
-            "plain_icons": page.evaluate(PLAIN_ICONS),
-        }
-        found["solutions"] = [try_by_keyboard(page, fold) for fold in page.locator("div.solution").all()]
-        unfold(page)
-        page.set_viewport_size({"width": 390, "height": 900})
-        found |= {"phone": page.evaluate(WIDTH), "too_wide": page.evaluate(TOO_WIDE)}
-        page.set_viewport_size({"width": 1280, "height": 900})
-        found |= {"form": find_form_violations(page), "colours": {}}
-        for theme in ("light", "dark"):
-            page.emulate_media(color_scheme=theme)
-            page.wait_for_function("theme => document.documentElement.dataset.theme === theme", arg=theme)
-            found["colours"][theme] = find_colour_violations(page)
-        return Visit(name, complaints=log.complaints, **found)
-
-
 @pytest.fixture(scope="module")
-def window(chromium):
-    """One window for all visits: what pages share is fetched and compiled once."""
+def walk(address, chromium):
+    """What a walk over all pages found, by its kind: dict of lists of complaints."""
+    found = {"elsewhere": [], "amiss": [], "cut off": [], "console": [], "solutions": []}
+    with open_context(chromium, width=WIDTHS[0]) as context:
+        for name in [*PAGES, "search.html"]:
+            with open_tab(context, address + name) as (page, log):
+                mine = {"amiss": page.evaluate(AMISS)}
+                outside = [url for url in log.requests if not url.startswith((address, "data:", "blob:"))]
+                folds = page.locator("div.solution").all()
+                source = ROOT / Path(name).with_suffix(".md")
+                wanted = source.exists() and "{solution-start}" in source.read_text(encoding="utf8")
+                tried = [try_by_keyboard(page, fold) for fold in folds[:1]]
+                mine["solutions"] = ["none folded"] if wanted and tried != [FOLDED] else []
+                unfold(page)
+                mine["cut off"] = [line for width in WIDTHS for line in find_cut_off(page, width)]
+                mine |= {"elsewhere": outside, "console": log.complaints}
+            for kind, complaints in mine.items():
+                found[kind] += [f"{name}: {complaint}" for complaint in complaints]
+    return found
+
+
+def test_a_page_asks_no_other_host(walk):
+    expect_none(walk["elsewhere"])
+
+
+def test_pictures_icons_formulas_and_copy_buttons_are_there(walk):
+    expect_none(walk["amiss"])
+
+
+def test_nothing_is_cut_off(walk):
+    expect_none(walk["cut off"])
+
+
+def test_the_console_stays_silent(walk):
+    expect_none(walk["console"])
+
+
+def test_a_solution_is_folded_and_opens_by_keyboard(walk):
+    expect_none(walk["solutions"])
+
+
+FAULTY = """<!doctype html><body style="margin: 0; width: 300px"><main>
+    <img width="80" height="20" style="max-width: 40px; width: 80px; height: 20px" alt="a picture">
+    <pre style="overflow: auto">{line}</pre>
+    <pre style="white-space: pre-wrap"><span class="line" style="display: block; line-height: 20px">{words}</span></pre>
+    <div style="overflow: auto"><table><tr><th>label<td><pre>{line}</pre></table></div>
+    <div class="math" style="position: relative"><span class="eqno" style="position: absolute">(1)</span>
+    <mjx-container style="display: block"><mjx-math style="display: block">y = x</mjx-math></mjx-container></div>
+    <article><p style="width: 2000px">wide</p></article>"""
+
+
+def test_what_is_cut_off_is_found(chromium):
+    with open_context(chromium) as context, open_tab(context, "about:blank") as (page, _):
+        page.set_content(FAULTY.format(line="x" * 200, words="word " * 17))
+        kinds = Counter(line.split(": ")[1] for line in find_cut_off(page, 1440))
+    assert kinds == Counter({
+        "code scrolls", "a short line wraps", "beyond the page", "loses its first column", "number on its formula",
+        "stretched", "the page scrolls sideways",
+    })  # fmt: skip
+
+
+# a chapter, one of the evidence, front, tables, reference, definitions, a session, a form, plain words, search
+KINDS = [
+    "book/flat_advi.html", "book/replication.html", "book/index.html", "book/claims_register.html", "book/api.html",
+    "book/glossary.html", "book/teach/week-3.html", "book/teach/entry_test.html", "book/cite.html", "search.html",
+]  # fmt: skip
+
+
+def test_axe_finds_nothing_on_a_page_of_each_kind(address, chromium):
+    complaints = []
     with open_context(chromium) as context:
-        yield context
-
-
-@pytest.fixture(scope="module", params=lots.draw([*PAGES, "search.html"], 9, always=PAGES[:1]))
-def visit(request, window, address):
-    """A visit to each page in turn."""
-    return look_at(window, address, request.param)
-
-
-@cache
-def weigh(path):
-    """Kilobytes that a server which compresses would send for a file; 0 for what is no file."""
-    return len(gzip.compress(path.read_bytes())) / 1000 if path.is_file() else 0
-
-
-def test_a_page_asks_no_other_host(visit, address):
-    expect_none([url for url in visit.requests if not url.startswith((address, "data:", "blob:"))])
-
-
-def test_a_page_is_light(visit, site, address):
-    files = {unquote(urlsplit(url).path).lstrip("/") for url in visit.requests if url.startswith(address)}
-    assert sum(weigh(site / name) for name in files) <= 1000, "kB transferred, compressed"
-
-
-def test_every_icon_of_the_theme_is_drawn_by_the_book(visit):
-    expect_none(visit.plain_icons)
-
-
-def test_every_picture_loads(visit):
-    expect_none(visit.broken)
-
-
-def test_the_console_stays_silent(visit):
-    expect_none(visit.complaints)
-
-
-def test_axe_finds_nothing(visit):
-    expect_none(visit.form)
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_axe_finds_no_colour_amiss(visit, theme):
-    expect_none(visit.colours[theme])
-
-
-def test_a_phone_does_not_scroll_sideways(visit):
-    assert visit.phone <= 390
-    expect_none(visit.too_wide)
-
-
-def test_a_solution_is_folded_and_opens_by_keyboard(visit):
-    source = ROOT / Path(visit.name).with_suffix(".md")
-    wanted = source.exists() and "{solution-start}" in source.read_text(encoding="utf8")
-    assert visit.solutions or not wanted, "no solution on this page"
-    assert [seen for seen in visit.solutions if seen != FOLDED] == []
-
-
-def test_axe_sees_the_longest_text_of_each_kind(window):
-    page_of_kinds = """<!doctype html><style>.pale, tr:nth-child(even) { color: #ddd }</style><main>
-        <p><span class=pale>a</span><span class=pale>word</span><span class=pale>b</span> in black
-        <p style="color: #ddd">styled<p style="display: none; color: #ddd">hidden
-        <table><tr><td>odd<tr><td>even<tr><td>odd again<tr><td>even again</table>"""
-    with open_tab(window, "about:blank") as (page, _):
-        page.set_content(page_of_kinds)
-        seen, all_seen = (find_colour_violations(page, everywhere) for everywhere in (False, True))
-    assert [line.rpartition("color-contrast: ")[2] for line in seen] == [
-        '<span class="pale">word</span>', '<p style="color: #ddd">styled</p>', "<td>even again</td>"
-    ]  # fmt: skip
-    assert len(all_seen) == 4  # "even" as well; axe-core leaves single letters out
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_the_way_back_to_the_top_can_be_read(address, chromium, theme):
-    """On a phone it appears when one scrolls up again."""
-    with open_page(chromium, address + PAGES[0], width=390, theme=theme) as (page, _):
-        button = page.locator("#pst-back-to-top")
-        for step in [2000, -200] * 10:  # the theme looks where the page is now and then
-            if not button.is_visible():
-                page.evaluate("(top) => window.scrollBy({ top, behavior: 'instant' })", step)
-                page.wait_for_timeout(200)
-        assert button.is_visible()
-        expect_none(find_colour_violations(page))
-
-
-def list_fresh_visits():
-    """One page of each theme in `make test`, all in `make test-all`."""
-    return [
-        pytest.param(name, theme, marks=[pytest.mark.slow] if name != PAGES[0] else [])
-        for name in [*PAGES, "search.html"]
-        for theme in ("light", "dark")
-    ]
-
-
-@pytest.mark.parametrize(("name", "theme"), list_fresh_visits())
-def test_a_page_loads_on_a_phone_in_peace_and_every_piece_of_text_can_be_read(address, chromium, name, theme):
-    """Visits change theme and width of a page that is there, and look at one text of each kind."""
-    with open_page(chromium, address + name, width=390, theme=theme) as (page, log):
-        assert page.evaluate("document.documentElement.dataset.theme") == theme
-        unfold(page)
-        assert page.evaluate(WIDTH) <= 390
-        expect_none(page.evaluate(TOO_WIDE))
-        expect_none(find_colour_violations(page, everywhere=True))
-        expect_none(log.complaints)
-
-
-def test_the_keyboard_opens_the_menu_on_a_phone_and_closes_it(address, chromium):
-    with open_page(chromium, address + "book/index.html", width=390) as (page, _):
-        menu = page.locator(".bd-sidebar-primary, #pst-primary-sidebar-modal").filter(has_text="Two moons")
-        assert menu.filter(visible=True).count() == 0
-        page.locator("button.primary-toggle").first.focus()
-        page.keyboard.press("Enter")
-        menu.filter(visible=True).first.wait_for(timeout=5_000)
-        page.keyboard.press("Escape")
-        page.wait_for_timeout(500)
-        assert menu.filter(visible=True).count() == 0
-
-
-def test_an_example_is_copied_without_its_prompts_and_output(address, chromium):
-    with open_context(chromium) as context:
-        context.grant_permissions(["clipboard-read", "clipboard-write"])
-        with open_tab(context, f"{address}book/api.html") as (page, _):
-            page.locator('dl:has(> dt[id="bnn.inference.derive_seed"]) button.copybtn').click()
-            page.wait_for_function("navigator.clipboard.readText()")
-            copied = page.evaluate("navigator.clipboard.readText()")
-    assert copied.split("\n") == ["from bnn import inference", "inference.derive_seed(1)"]
+        for name in KINDS:
+            with open_tab(context, address + name) as (page, _):
+                unfold(page)
+                found = find_form_violations(page)
+                for theme in ("light", "dark"):
+                    page.emulate_media(color_scheme=theme)
+                    page.wait_for_function("theme => document.documentElement.dataset.theme === theme", arg=theme)
+                    found += [f"{theme}: {line}" for line in find_colour_violations(page)]
+                complaints += [f"{name}: {line}" for line in found]
+    expect_none(complaints)
