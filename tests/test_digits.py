@@ -1,7 +1,7 @@
 """Digits and what is none: the split, images made small (against Pillow and integrals), MNIST without a network."""
 
 import string
-from functools import lru_cache
+import tracemalloc
 from http.client import IncompleteRead
 from io import BytesIO
 from json import JSONDecodeError
@@ -33,14 +33,10 @@ def sklearns():
     return digits.load(seed=0)
 
 
-def list_parts(data):
-    """[(images, labels)] of the three parts."""
-    return [(getattr(data, f"X_{part}"), getattr(data, f"y_{part}")) for part in PARTS]
-
-
-def same(a, b):
-    return all(np.array_equal(x, z) for one, other in zip(list_parts(a), list_parts(b), strict=True)
-               for x, z in zip(one, other, strict=True))  # fmt: skip
+def join_parts(data):
+    """Images and labels of the three parts, one after the other, sorted."""
+    X, y = (np.concatenate([getattr(data, f"{name}_{part}") for part in PARTS]) for name in "Xy")
+    return sort_rows(X, y)
 
 
 def sort_rows(X, y):
@@ -48,101 +44,39 @@ def sort_rows(X, y):
     return rows[np.lexsort(rows.T)]
 
 
-def render(characters, fonts=FEW_FONTS, shape=SMALL):
-    """Images (image, row, column)."""
-    return digits.render(characters, shape=shape, fonts=fonts)[0].reshape(-1, *shape)
-
-
 # --- the split
 
 
-def test_the_parts_together_are_scikit_learns_digits_each_image_once(sklearns):
+def test_the_parts_hold_each_image_once_and_each_digit_in_proportion(sklearns):
     images, labels = load_digits(return_X_y=True)
-    X, y = (np.concatenate(arrays) for arrays in zip(*list_parts(sklearns), strict=True))
-    np.testing.assert_array_equal(sort_rows(X, y), sort_rows(images / 16, labels))
-
-
-def test_sizes_shapes_and_types_are_as_documented(sklearns):
-    assert sklearns.shape == SMALL
-    for (X, y), n in zip(list_parts(sklearns), (1000, 397, 400), strict=True):
-        assert (X.shape, y.shape, X.dtype, y.dtype) == ((n, 64), (n,), np.float64, np.int32)
-
-
-def test_values_run_from_paper_to_ink(sklearns):
-    X = np.concatenate([X for X, _ in list_parts(sklearns)])
-    assert (X.min(), X.max()) == (0, 1)
-
-
-def test_each_part_holds_each_digit_in_proportion(sklearns):
-    counts = np.array([np.bincount(y, minlength=10) for _, y in list_parts(sklearns)])
+    np.testing.assert_array_equal(join_parts(sklearns), sort_rows(images / 16, labels))
+    counts = np.array([np.bincount(getattr(sklearns, f"y_{part}"), minlength=10) for part in PARTS])
+    assert counts.sum(axis=1).tolist() == [1000, 397, 400]
     expected = counts.sum(axis=1, keepdims=True) * counts.sum(axis=0) / counts.sum()
     assert abs(counts - expected).max() < 2  # rounded twice: first the test part is taken out, then the rest is split
 
 
 def test_one_seed_gives_the_same_bits_and_another_seed_another_split(sklearns):
-    assert same(sklearns, digits.load(seed=0))
-    other = digits.load(seed=1)
-    assert not any(np.array_equal(getattr(sklearns, f"y_{part}"), getattr(other, f"y_{part}")) for part in PARTS)
+    again, other = digits.load(seed=0), digits.load(seed=1)
+    for name in [f"{kind}_{part}" for kind in "Xy" for part in PARTS]:
+        np.testing.assert_array_equal(getattr(again, name), getattr(sklearns, name))
+        assert not np.array_equal(getattr(other, name), getattr(sklearns, name))
 
 
-def test_other_sizes_are_as_asked_and_parts_stay_apart():
+def test_parts_of_other_sizes_stay_apart():
     data = digits.load(seed=0, sizes=(30, 20, 10))
-    assert [len(y) for _, y in list_parts(data)] == [30, 20, 10]
-    X = np.concatenate([X for X, _ in list_parts(data)])
-    assert len(np.unique(X, axis=0)) == 60  # no image twice
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"seed": None}, r"seed=None; wanted: an integer of at least 0"),
-        ({"seed": 0, "source": "usps"}, r"source='usps'; wanted: one of 'sklearn', 'mnist'"),
-        ({"seed": 0, "sizes": (100, 9, 100)}, r"sizes=\(100, 9, 100\); wanted: at least 10 images in each part"),
-        ({"seed": 0, "sizes": (1000, 398, 400)}, r"sizes=\(1000, 398, 400\) add up to more than the 1797 images"),
-    ],
-)
-def test_a_split_that_cannot_be_made_is_refused(options, message):
-    with pytest.raises(ValueError, match=message):
-        digits.load(**options)
+    assert len(np.unique(join_parts(data), axis=0)) == 60
 
 
 # --- images and labels that are checked
 
 
-@pytest.mark.parametrize("convert", [np.asarray, np.ndarray.tolist, lambda X: X.reshape(5, 8, 8), np.float32])
+@pytest.mark.parametrize("convert", [np.ndarray.tolist, lambda X: X.reshape(5, 8, 8), np.float32])
 def test_images_may_be_flat_or_square_and_of_any_type(convert):
     X = np.random.default_rng(0).integers(0, 17, size=(5, 64)) / 16
     checked = digits.check_images(convert(X), 64)
     np.testing.assert_array_equal(checked, X)
     assert checked.dtype == np.float64
-
-
-@pytest.mark.parametrize(
-    ("X", "message"),
-    [
-        (np.empty((0, 64)), r"X is an empty batch, shape \(0, 64\); wanted: at least one image"),
-        (np.empty((0, 8, 8)), r"X is an empty batch, .*; wanted: at least one image"),
-        (np.empty((0, 8, 0)), r"X is an empty batch, .*; wanted: at least one image"),
-        (np.zeros(64), r"X has shape \(64,\); wanted: \(obs, pixel\); a single image is X\[None\]"),
-        (np.zeros((1, 8, 8, 1)), r"X has shape \(1, 8, 8, 1\); wanted: \(obs, pixel\)"),
-        (np.zeros((2, 784)), r"X has images of 784 pixels; wanted: 64, 8 x 8; `digits.fit_image` makes an image small"),
-        (np.full((2, 64), np.nan), r"X holds 128 values that are NaN; wanted: numbers from 0 to 1"),
-        (np.full((2, 64), 16.0), r"X runs from 16 to 16; wanted: 0 \(paper\) to 1 \(ink\), so divide grey levels by"),
-        (np.full((2, 64), -0.5), r"X runs from -0.5 to -0.5; wanted"),
-        (np.full((2, 64), np.inf), r"X runs from inf to inf; wanted"),
-        ([[0.0] * 64, [0.0] * 63], r"X is no array of images: .*; wanted: numbers, \(obs, pixel\)"),
-        (np.ma.array(np.zeros((1, 64)), mask=True), r"X has 64 masked values; wanted: none, so drop or fill them"),
-        ([["ink"] * 64], r"X is no array of images: could not convert .*; wanted: numbers"),
-    ],
-)
-def test_wrong_images_are_named(X, message):
-    with pytest.raises(ValueError, match=message):
-        digits.check_images(X, 64)
-
-
-def test_images_that_are_not_square_have_no_side_in_the_message():
-    with pytest.raises(ValueError, match=r"X_new has images of 3 pixels; wanted: 6; "):
-        digits.check_images(np.zeros((1, 3)), 6, name="X_new")
 
 
 @pytest.mark.parametrize("labels", [[0, 9], [0.0, 9.0], np.array([0, 9], dtype="uint8")])
@@ -151,29 +85,47 @@ def test_labels_of_any_number_type_become_int32(labels):
     assert (y.dtype, y.tolist()) == (np.int32, [0, 9])
 
 
-@pytest.mark.parametrize(
-    ("y", "message"),
-    [
-        ([1, 2, 3], r"y has shape \(3,\); wanted: one label for each of 2 images"),
-        ([[1], [2]], r"y has shape \(2, 1\); wanted: one label for each of 2 images"),
-        ([0, 10], r"y holds the labels \[10\]; wanted: the numbers 0 to 9"),
-        ([-1, 1], r"y holds the labels \[-1\]; wanted"),
-        ([0, 2.5], r"y holds the labels \[2.5\]; wanted"),
-        ([0, np.nan], r"y holds the labels \[nan\]; wanted"),
-        (["1", "2"], r"y holds the labels \['1', '2'\]; wanted"),
-        ([True, False], r"y holds the labels bool; wanted"),
-        (np.ma.array([1, 2], mask=[0, 1]), r"y has 1 masked values; wanted: none"),
-    ],
-)
-def test_wrong_labels_are_named(y, message):
+ONES = np.ones((20, 20))
+LINE = [[1.0, 2], [4, 9], [7, 3]]
+REFUSED = {
+    "no seed": (lambda: digits.load(seed=None), "seed=None"),
+    "unknown source": (lambda: digits.load(seed=0, source="usps"), "'usps'; wanted: one of 'sklearn', 'mnist'"),
+    "tiny part": (lambda: digits.load(seed=0, sizes=(100, 9, 100)), r"100, 9, 100.*at least 10"),
+    "large parts": (lambda: digits.load(seed=0, sizes=(1000, 398, 400)), r"398.* more than the 1797"),
+    "no image": (lambda: digits.check_images(np.empty((0, 8, 8)), 64), "empty batch"),
+    "one image": (lambda: digits.check_images(np.zeros(64), 64), r"\(64,\).*X\[None\]"),
+    "large images": (lambda: digits.check_images(np.zeros((2, 784)), 64), "784.*wanted: 64, 8 x 8"),
+    "not square": (lambda: digits.check_images(np.zeros((1, 3)), 6, name="X_new"), "X_new has .*wanted: 6; "),
+    "NaN": (lambda: digits.check_images(np.full((2, 64), np.nan), 64), "128 values that are NaN"),
+    "grey levels": (lambda: digits.check_images(np.full((2, 64), 16.0), 64), "16 to 16.*divide"),
+    "below zero": (lambda: digits.check_images(np.full((2, 64), -0.5), 64), "-0.5 to"),
+    "ragged": (lambda: digits.check_images([[0.0] * 64, [0.0] * 63], 64), "no array of images"),
+    "masked": (lambda: digits.check_images(np.ma.array(np.zeros((1, 64)), mask=True), 64), "64 masked"),
+    "other labels": (lambda: digits.check_classes([1, 2, 3], 2), r"\(3,\).*each of 2 images"),
+    "a 10": (lambda: digits.check_classes([0, 10], 2), r"\[10\]; wanted: the numbers 0 to 9"),
+    "half a label": (lambda: digits.check_classes([0, 2.5], 2), r"\[2.5\]"),
+    "text labels": (lambda: digits.check_classes(["1", "2"], 2), r"\['1', '2'\]"),
+    "truth": (lambda: digits.check_classes([True, False], 2), "bool"),
+    "masked label": (lambda: digits.check_classes(np.ma.array([1, 2], mask=[0, 1]), 2), "1 masked"),
+    "3 classes": (lambda: digits.check_classes([0, 3], 2, n_classes=3, name="z"), r"z .*\[3\].*0 to 2"),
+    "shape": (lambda: digits.fit_image(ONES, (9, 9)), r"\(9, 9\); wanted: one of \(8, 8\), \(28, 28\)"),
+    "blank": (lambda: digits.fit_image(0 * ONES, SMALL), r"\(20, 20\) and no ink"),
+    "a line": (lambda: digits.fit_image(ONES[0], SMALL), r"\(20,\).*wanted: \(rows, columns\)"),
+    "pale": (lambda: digits.fit_image(0.4 * ONES, SMALL), "nowhere above 0.4"),
+    "unknown font": (lambda: digits.render("A", fonts=["Comic"]), r"\['Comic'\].*DejaVuSans"),
+    "no character": (lambda: digits.render(""), "characters=''"),
+    "a space": (lambda: digits.render(" ", fonts=FEW_FONTS), "' ' leaves no ink in DejaVuSans"),
+    "no stroke": (lambda: digits.draw_strokes([]), "nothing to draw"),
+    "an empty stroke": (lambda: digits.draw_strokes([LINE, []]), "nothing to draw"),
+    "strokes in space": (lambda: digits.draw_strokes([[[1, 2, 3]]]), r"\(point, 2\)"),
+    "broad pen": (lambda: digits.draw_strokes([LINE], width=0.3), "0.3; wanted: .*at most 0.25"),
+}
+
+
+@pytest.mark.parametrize(("call", "message"), REFUSED.values(), ids=REFUSED)
+def test_what_is_wrong_is_named(call, message):
     with pytest.raises(ValueError, match=message):
-        digits.check_classes(y, 2)
-
-
-def test_labels_are_checked_against_the_classes_that_there_are():
-    assert digits.check_classes([0, 2], 2, n_classes=3).tolist() == [0, 2]
-    with pytest.raises(ValueError, match=r"labels holds the labels \[3\]; wanted: the numbers 0 to 2"):
-        digits.check_classes([0, 3], 2, n_classes=3, name="labels")
+        call()
 
 
 # --- images made small
@@ -197,65 +149,30 @@ def cut_square(ink):
     return np.pad(box, [(n // 2, n - n // 2) for n in more])
 
 
-def find_center(image):
-    """Centre of mass: (row, column)."""
-    index = np.arange(len(image))
-    return np.array([image.sum(axis=1) @ index, image.sum(axis=0) @ index]) / image.sum()
-
-
 INK = arrays(float, array_shapes(min_dims=2, max_dims=2, max_side=40), elements=st.sampled_from([0.0, 0.25, 1.0]))
 INK = INK.filter(lambda ink: (ink == 1).any())
 
 
 @DERANDOMIZED
-@given(INK)
-def test_a_small_image_is_the_average_over_blocks_of_the_inks_square(ink):
+@given(INK, st.tuples(*[st.integers(0, 9)] * 4))
+def test_a_small_image_is_the_average_over_blocks_of_the_inks_square(ink, paper):
     square = cut_square(ink)
-    np.testing.assert_allclose(digits.fit_image(ink, SMALL), average(square, 8), atol=1e-12)
-    large = digits.fit_image(ink, LARGE)
+    small, large = (digits.fit_image(np.pad(ink, [paper[:2], paper[2:]]), shape) for shape in (SMALL, LARGE))
+    np.testing.assert_allclose(small, average(square, 8), atol=1e-12)
     box = average(square, 20)
     top, left = (np.argmax((large > 0).any(axis=axis)) - np.argmax((box > 1e-9).any(axis=axis)) for axis in (1, 0))
     np.testing.assert_allclose(large[top : top + 20, left : left + 20], box, atol=1e-12)
     assert large.sum() == pytest.approx(box.sum())  # and paper around it
+    for image in (small, large):
+        digits.check_images(image[None], image.size)
 
 
-@DERANDOMIZED
-@given(INK)
-def test_ink_stays_in_proportion(ink):
-    share = cut_square(ink).mean()
-    assert digits.fit_image(ink, SMALL).mean() == pytest.approx(share, rel=1e-9)
-    assert digits.fit_image(ink, LARGE).sum() / 20**2 == pytest.approx(share, rel=1e-9)
-
-
-@DERANDOMIZED
-@given(INK, st.tuples(*[st.integers(0, 9)] * 4), st.sampled_from([SMALL, LARGE]))
-def test_blank_paper_around_a_drawing_changes_nothing(ink, paper, shape):
-    wide = np.pad(ink, [paper[:2], paper[2:]])
-    np.testing.assert_array_equal(digits.fit_image(wide, shape), digits.fit_image(ink, shape))
-
-
-@DERANDOMIZED
-@given(INK)
-def test_a_drawing_that_is_turned_over_gives_an_image_that_is_turned_over(ink):
-    np.testing.assert_allclose(digits.fit_image(ink.T, SMALL), digits.fit_image(ink, SMALL).T, atol=1e-12)
-
-
-@DERANDOMIZED
-@given(INK, st.sampled_from([SMALL, LARGE]))
-def test_a_small_image_is_an_image(ink, shape):
-    image = digits.fit_image(ink, shape)
-    assert digits.check_images(image[None], np.prod(shape)).shape == (1, np.prod(shape))
-
-
-@pytest.mark.parametrize("shape", digits.SHAPES.values())
-def test_a_photograph_is_made_small_in_little_memory(shape):
-    import tracemalloc
-
+def test_a_photograph_is_made_small_in_little_memory():
     ink = np.zeros((600, 500))
     ink[40:560, 100:300] = 1
     tracemalloc.start()
     try:
-        image = digits.fit_image(ink, shape)
+        image = digits.fit_image(ink, LARGE)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -263,30 +180,7 @@ def test_a_photograph_is_made_small_in_little_memory(shape):
     assert peak < 50e6  # the drawing takes 2.4 MB, a Binder pod has 2 GB
 
 
-@pytest.mark.parametrize(
-    ("ink", "shape", "message"),
-    [
-        (np.ones((20, 20)), (9, 9), r"shape=\(9, 9\); wanted: one of \(8, 8\), \(28, 28\)"),
-        (np.zeros((20, 20)), SMALL, r"ink has shape \(20, 20\) and no ink in it; wanted: .* something drawn"),
-        (np.empty((0, 20)), SMALL, r"ink has shape \(0, 20\) and no ink in it"),
-        (np.ones(20), SMALL, r"ink has shape \(20,\) and no ink in it; wanted: \(rows, columns\)"),
-        (np.full((20, 20), 0.4), SMALL, r"ink is nowhere above 0.4; wanted: 0 \(paper\) to 1 \(ink\)"),
-    ],
-)
-def test_an_image_that_cannot_be_made_small_is_refused(ink, shape, message):
-    with pytest.raises(ValueError, match=message):
-        digits.fit_image(ink, shape)
-
-
-# --- characters
-
-
-@pytest.fixture(scope="module")
-def printed():
-    """All digits in all fonts, in both sizes: dict of shape to (image, row, column)."""
-    with pytest.MonkeyPatch.context() as patch:  # each is painted once and made small twice
-        patch.setattr(digits, "_paint_glyph", lru_cache(digits._paint_glyph))
-        return {shape: render(digits.DIGITS, digits.FONTS, shape) for shape in digits.SHAPES.values()}
+# --- characters and strokes
 
 
 def paint(character, font):
@@ -297,80 +191,18 @@ def paint(character, font):
     return np.asarray(page) / 255
 
 
-@pytest.mark.parametrize("font", digits.FONTS)
-def test_characters_are_those_of_pillow(font):
-    for character, image in zip("AQg7", render("AQg7", [font]), strict=True):
+def test_characters_are_those_of_pillow():
+    for image, character, font in zip(*digits.render("AQg7"), strict=True):
         # edges are smoothed in two ways: a pixel of the canvas on either side
-        np.testing.assert_allclose(image, average(cut_square(paint(character, font)), 8), atol=2 * PIXEL)
+        wanted = average(cut_square(paint(character, font)), 8)
+        np.testing.assert_allclose(image.reshape(SMALL), wanted, atol=2 * PIXEL, err_msg=f"{character} in {font}")
 
 
-def test_each_image_has_its_character_and_its_font():
-    X, character, font = digits.render("L7", fonts=FEW_FONTS)
-    assert X.shape == (6, 64)
-    assert list(character) == ["L"] * 3 + ["7"] * 3
-    assert list(font) == [*FEW_FONTS, *FEW_FONTS]
-    np.testing.assert_array_equal(X[4], render("7", FEW_FONTS[1:2])[0].ravel())
-
-
-def test_letters_of_each_font_differ(printed):
-    assert len(np.unique(printed[SMALL].reshape(100, -1), axis=0)) == 100
-
-
-def test_one_character_gives_the_same_bits_twice(printed):
-    np.testing.assert_array_equal(render("07", digits.FONTS), printed[SMALL][[*range(10), *range(70, 80)]])
-
-
-def test_a_small_character_touches_both_edges_in_its_longer_direction(printed):
-    for image in printed[SMALL]:
-        ink = image > 0
-        upright, across = ink.any(axis=1), ink.any(axis=0)
-        assert (upright[0] and upright[-1]) or (across[0] and across[-1])
-
-
-def test_a_large_character_is_20_pixels_long_with_paper_around(printed):
-    for image in printed[LARGE]:
-        inked = [np.flatnonzero((image > 0).any(axis=axis)) for axis in (0, 1)]
-        assert max(1 + np.ptp(index) for index in inked) == 20
-
-
-def test_the_centre_of_mass_of_a_large_character_is_in_the_middle(printed):
-    for image in printed[LARGE]:
-        # as near as whole pixels allow; the middle of 28 pixels lies between the 14th and the 15th
-        assert abs(find_center(image) - 13.5).max() <= 0.5 + 1e-9
-
-
-def test_characters_are_upright():
-    for image in render("L"):
-        assert image[5:, :3].max() > 0.9  # the corner of an L
-        assert image[:3, 5:].max() == 0
-
-
-def test_an_o_survives_half_a_turn_and_an_l_does_not():
-    change = [[abs(image - np.rot90(image, 2)).mean() for image in render(character)] for character in "OL"]
-    assert max(change[0]) < PIXEL  # an O is symmetrical but for a pixel of the canvas
-    assert min(change[1]) > 0.2
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: digits.render("A", fonts=["Comic"]), r"fonts=\['Comic'\] are not among .*; wanted: some of .*DejaVuS"),
-        (lambda: digits.render(""), r"characters='', fonts=.*; wanted: at least one of each"),
-        (lambda: digits.render("A", fonts=()), r"characters='A', fonts=\(\); wanted: at least one of each"),
-        (lambda: digits.render(" ", fonts=FEW_FONTS), r"character ' ' leaves no ink in DejaVuSans; wanted: characters"),
-        (lambda: digits.render("A\u200b", fonts=FEW_FONTS), r"character '.*200b' leaves no ink in DejaVuSans; wanted"),
-        (lambda: digits.render("A", shape=(9, 9)), r"shape=\(9, 9\); wanted: one of \(8, 8\), \(28, 28\)"),
-    ],
-)
-def test_a_character_that_cannot_be_rendered_is_named(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
-
-
-# --- strokes
-
-ANGULAR_L = [np.array([[0.0, 0], [0, 10], [6, 10]])]  # down, then to the right
-TWO_STROKES = [np.array([[1.0, 2], [4, 9], [7, 3]]), np.array([[2.0, 5], [6, 5]])]
+def test_the_centre_of_mass_of_a_large_character_is_in_the_middle():
+    X, *_ = digits.render("17LQ", shape=LARGE, fonts=FEW_FONTS)
+    at = np.indices(LARGE).reshape(2, -1)
+    # as near as whole pixels allow; the middle of 28 pixels lies between the 14th and the 15th
+    assert abs(X @ at.T / X.sum(axis=1, keepdims=True) - 13.5).max() <= 0.5 + 1e-9
 
 
 def draw(strokes, shape=SMALL, **options):
@@ -378,54 +210,37 @@ def draw(strokes, shape=SMALL, **options):
 
 
 def test_strokes_are_drawn_with_y_running_down():
-    image = draw(ANGULAR_L)
+    image = draw([[[0, 0], [0, 10], [6, 10]]])  # an L
     assert min(image[0].max(), image[-1].max()) > 0.4
     assert image[-3:, 4:].max() > 0.4  # the foot
     assert image[:3, 4:].max() == 0
 
 
-def test_a_stroke_like_a_one_is_a_vertical_bar_as_wide_as_the_pen():
-    strokes = [[[3, 0], [3, 5], [3, 10]]]
-    for shape, n in ((SMALL, 8), (LARGE, 20)):
-        image = draw(strokes, shape, width=0.12)
-        assert (image.sum(axis=1) > 0).sum() == n
-        middle = image[len(image) // 2 - 2 : len(image) // 2 + 2]
-        # the pen's round ends make the stroke longer by its width; edges lie within a pixel of the canvas each
-        np.testing.assert_allclose(middle.sum(axis=1), n * 0.12 / 1.12, atol=n / 251)
-        assert (image[:, : len(image) // 2 - 2].max(), image[:, len(image) // 2 + 2 :].max()) == (0, 0)
+@pytest.mark.parametrize(("shape", "n", "width"), [(SMALL, 8, 0.12), (LARGE, 20, 0.12), (LARGE, 20, 0.24)])
+def test_a_stroke_like_a_one_is_a_vertical_bar_as_wide_as_the_pen(shape, n, width):
+    image = draw([[[3, 0], [3, 5], [3, 10]]], shape, width=width)
+    assert (image.sum(axis=1) > 0).sum() == n
+    middle = image[len(image) // 2 - 2 : len(image) // 2 + 2]
+    # the pen's round ends make the stroke longer by its width; edges lie within a pixel of the canvas each
+    np.testing.assert_allclose(middle.sum(axis=1), n * width / (1 + width), atol=n / 251)
+    away = len(image) // 2 - 3
+    assert (image[:, :away].max(), image[:, -away:].max()) == (0, 0)
 
 
 def test_a_dot_is_a_disc():
     for strokes in ([[[3.0, 4.0]]], [[[3.0, 4.0], [3.0, 4.0]]]):
         image = draw(strokes)
         assert image.mean() == pytest.approx(np.pi / 4, abs=2 / 27)  # 27 pixels wide, give or take one on either side
-        np.testing.assert_allclose(image, image[::-1, ::-1], atol=0.15)
         assert image[3:5, 3:5].min() == 1
 
 
 @DERANDOMIZED
 @given(st.tuples(st.floats(-1e3, 1e3), st.floats(-1e3, 1e3)), st.floats(1e-2, 1e2), st.sampled_from([SMALL, LARGE]))
 def test_neither_place_nor_size_of_a_drawing_matters(shift, size, shape):
-    moved = [size * stroke + shift for stroke in TWO_STROKES]
+    strokes = [np.array(LINE), np.array([[2.0, 5], [6, 5]])]
+    moved = [size * stroke + shift for stroke in strokes]
     # rounding may move an edge by a pixel of the canvas, which is 1 / 31 of a small and 1 / 12 of a large image's block
-    np.testing.assert_allclose(draw(moved, shape), draw(TWO_STROKES, shape), atol=PIXEL if shape == SMALL else 1 / 12)
-
-
-def test_neither_order_nor_direction_of_strokes_matters():
-    backwards = [stroke[::-1] for stroke in reversed(TWO_STROKES)]
-    np.testing.assert_allclose(draw(backwards), draw(TWO_STROKES), atol=PIXEL)
-
-
-def test_a_broader_pen_leaves_more_ink():
-    ink = [draw(TWO_STROKES, width=width).sum() for width in (0.05, 0.1, 0.2)]
-    assert ink == sorted(ink)
-    assert 2 * ink[0] < ink[-1]
-
-
-@pytest.mark.parametrize("strokes", [[], [[]], [np.empty((0, 2))], [[[1, 2, 3]]], [[1, 2]], [TWO_STROKES[0], []]])
-def test_strokes_with_nothing_to_draw_are_refused(strokes):
-    with pytest.raises(ValueError, match=r"strokes holds nothing to draw; wanted: a list of \(point, 2\) arrays"):
-        digits.draw_strokes(strokes)
+    np.testing.assert_allclose(draw(moved, shape), draw(strokes, shape), atol=PIXEL if shape == SMALL else 1 / 12)
 
 
 # --- images from outside
@@ -434,7 +249,7 @@ def test_strokes_with_nothing_to_draw_are_refused(strokes):
 @pytest.fixture(scope="module")
 def outside(sklearns):
     with pytest.MonkeyPatch.context() as patch:  # of 24 letters and ten digits; characters take time to paint
-        patch.setattr(digits, "LETTERS", "AQZ")
+        patch.setattr(digits, "LETTERS", "AQ")
         patch.setattr(digits, "DIGITS", "07")
         return digits.make_outsiders(sklearns, seed=0)
 
@@ -443,30 +258,21 @@ def test_letters_are_those_that_no_digit_looks_like():
     assert set(string.ascii_uppercase) - set(digits.LETTERS) == {"I", "O"}
 
 
-def test_there_are_five_sets_from_outside_all_of_them_images(sklearns, outside):
-    sizes = {"letters": 30, "printed digits": 20, "noise": 200, "inverted": 400, "rotated": 400}
-    assert {name: len(X) for name, (X, _) in outside.items()} == sizes
-    for X, cluster in outside.values():
-        assert digits.check_images(X, 64).shape == (len(cluster), 64)
-
-
 def test_a_character_in_all_fonts_is_one_cluster_and_elsewhere_each_image_is_its_own(outside):
-    for name, (X, cluster) in outside.items():
-        n_fonts = 10 if name in ("letters", "printed digits") else 1
-        np.testing.assert_array_equal(np.unique(cluster, return_counts=True)[1], np.full(len(X) // n_fonts, n_fonts))
+    sizes = {"letters": (2, 10), "printed digits": (2, 10), "noise": (200, 1), "inverted": (400, 1)}
+    for name, (n_clusters, n) in (sizes | {"rotated": (400, 1)}).items():
+        X, cluster = outside[name]
+        assert digits.check_images(X, 64).shape == (n_clusters * n, 64)
+        np.testing.assert_array_equal(np.unique(cluster, return_counts=True)[1], np.full(n_clusters, n))
     X, cluster = outside["printed digits"]
-    np.testing.assert_array_equal(X[cluster == 1], render("7", digits.FONTS).reshape(10, -1))
+    np.testing.assert_array_equal(X[cluster == 1], digits.render("7")[0])
 
 
-def test_inverted_images_exchange_ink_and_paper(sklearns, outside):
+def test_test_images_are_inverted_and_turned_by_a_quarter(sklearns, outside):
     np.testing.assert_array_equal(outside["inverted"][0] + sklearns.X_test, 1)
-
-
-def test_rotated_images_are_turned_by_a_quarter(sklearns, outside):
     upright, turned = (X.reshape(-1, 8, 8) for X in (sklearns.X_test, outside["rotated"][0]))
-    for row in range(8):
-        for column in range(8):
-            np.testing.assert_array_equal(turned[:, row, column], upright[:, column, 7 - row])
+    np.testing.assert_array_equal(turned[:, 1, 3], upright[:, 3, 6])
+    np.testing.assert_array_equal(turned[:, ::-1].transpose(0, 2, 1), upright)
 
 
 def test_noise_is_uniform_and_has_its_seed(sklearns, outside, monkeypatch):
@@ -474,11 +280,9 @@ def test_noise_is_uniform_and_has_its_seed(sklearns, outside, monkeypatch):
     assert kstest(noise.ravel(), "uniform").pvalue > 1e-3
     monkeypatch.setattr(digits, "LETTERS", "A")
     monkeypatch.setattr(digits, "DIGITS", "0")
-    again, other = (digits.make_outsiders(sklearns, seed=seed, n_noise=200)["noise"][0] for seed in (0, 1))
+    again, other = (digits.make_outsiders(sklearns, seed=seed)["noise"][0] for seed in (0, 1))
     np.testing.assert_array_equal(again, noise)
     assert not np.isin(other, noise).any()
-    with pytest.raises(ValueError, match=r"seed=None; wanted: an integer"):
-        digits.make_outsiders(sklearns, seed=None)
 
 
 # --- MNIST, through a stand-in
@@ -487,14 +291,13 @@ SIZES = (600, 200, 200)
 
 
 @pytest.fixture(scope="module")
-def stand_in(printed):
+def stand_in():
     """1,000 noisy images of printed digits as openml.org would give them: grey levels, and labels that are text."""
     rng = np.random.default_rng(0)
     order = rng.permutation(1000)
-    images = np.tile(printed[LARGE].reshape(100, -1), (10, 1))[order]
-    labels = np.tile(np.repeat(np.arange(10), 10), 10)[order]
-    grey = np.clip(255 * images + rng.normal(0, 25, images.shape), 0, 255).round()
-    return Bunch(data=grey, target=labels.astype(str).astype(object))
+    X, labels, _ = digits.render(digits.DIGITS, shape=LARGE, fonts=FEW_FONTS[:2])
+    grey = np.clip(255 * np.tile(X, (50, 1))[order] + rng.normal(0, 25, (1000, 784)), 0, 255).round()
+    return Bunch(data=grey, target=np.tile(labels, 50)[order].astype(object))
 
 
 @pytest.fixture
@@ -509,18 +312,13 @@ def mnist(stand_in, monkeypatch, tmp_path):
     return digits.load(seed=0, source="mnist", sizes=SIZES, data_home=tmp_path)
 
 
-def test_mnists_test_images_are_the_last_ones(mnist, stand_in):
+def test_mnists_test_images_are_the_last_ones_and_the_others_are_split(mnist, stand_in):
     np.testing.assert_array_equal(mnist.X_test, stand_in.data[-200:] / 255)
     np.testing.assert_array_equal(mnist.y_test, stand_in.target[-200:].astype(int))
-
-
-def test_mnists_other_images_are_split_with_each_image_once(mnist, stand_in):
+    np.testing.assert_array_equal(join_parts(mnist), sort_rows(stand_in.data / 255, stand_in.target.astype(int)))
     assert mnist.shape == LARGE
-    assert [X.shape for X, _ in list_parts(mnist)] == [(n, 784) for n in SIZES]
-    X, y = (np.concatenate(arrays) for arrays in zip(*list_parts(mnist), strict=True))
-    np.testing.assert_array_equal(sort_rows(X, y), sort_rows(stand_in.data / 255, stand_in.target.astype(int)))
-    counts = np.array([np.bincount(y, minlength=10) for _, y in list_parts(mnist)[:2]])
-    assert abs(counts[0] - 3 * counts[1]).max() <= 4  # 600 to 200, each rounded
+    train, validation = (np.bincount(y, minlength=10) for y in (mnist.y_train, mnist.y_validation))
+    assert abs(train - 3 * validation).max() <= 4  # 600 to 200, each rounded
 
 
 @pytest.fixture
@@ -539,27 +337,21 @@ def test_a_network_for_mnist_takes_its_images_and_those_from_outside(mnist, stra
 
 
 @pytest.mark.slow
-def test_mnist_goes_all_the_way_from_the_images_to_probabilities(mnist, strangers):
+def test_mnist_goes_all_the_way_from_the_images_to_probabilities(mnist):
     X, y = pm.Minibatch(mnist.X_train, mnist.y_train, batch_size=64)
     model = models.digit_bnn(X, y, n_hidden=(16, 16), total_size=600)
     fit = inference.fit_advi(model, 400, seed=1, start="fan-in", start_sd=0.03, optimizer=pm.adam(learning_rate=2e-3))
-    weights = fit.draw(10, seed=1)
-    p = predict.predict_classes(weights, mnist.X_test)
-    assert p.shape == (10, 200, 10)
+    p = predict.predict_classes(fit.draw(10, seed=1), mnist.X_test)
     # chance is 10 ± 2 % (200 images); one class learned perfectly and nothing else would be below 20 %
     assert score.score_classes(p.mean(axis=0), mnist.y_test)["accuracy"][0] > 50
-    for name, (X, cluster) in strangers.items():
-        assert predict.predict_classes(weights, X).shape == (10, len(cluster), 10), name
 
 
 @pytest.mark.parametrize(
     "error",
     [
         URLError("no route to host"),
-        TimeoutError("timed out"),
-        PermissionError("no folder"),
         IncompleteRead(b"half"),
-        JSONDecodeError("Expecting value", "<html>the hotel's login</html>", 0),
+        JSONDecodeError("Expecting value", "<html>log in</html>", 0),
     ],
 )
 def test_without_mnist_the_reader_is_told_what_to_do(error, monkeypatch):
@@ -586,14 +378,8 @@ class Stream(BytesIO):
 
 
 @pytest.mark.filterwarnings("ignore:A network error occurred", "ignore:Invalid cache")
-@pytest.mark.parametrize("answer", [None, b'{"data": {}}'])
-def test_a_fetch_that_fails_leaves_nothing_behind(answer, monkeypatch, tmp_path):
-    def open_url(*_, **__):
-        if answer is None:
-            raise URLError("no route to host")
-        return Stream(answer)
-
-    monkeypatch.setattr("sklearn.datasets._openml.urlopen", open_url)  # scikit-learn's own code up to the network
+def test_a_fetch_that_breaks_off_leaves_nothing_behind(monkeypatch, tmp_path):
+    monkeypatch.setattr("sklearn.datasets._openml.urlopen", lambda *_, **__: Stream(b'{"data": {}}'))
     monkeypatch.setattr("sklearn.datasets._openml.time.sleep", lambda seconds: None)  # between its attempts
     with pytest.raises(ConnectionError, match="could not be fetched"):
         digits.load(seed=0, source="mnist", data_home=tmp_path)
