@@ -3,14 +3,11 @@
 import numpy as np
 import pytest
 from bnn import data, inference, score
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import integrate, stats
 from sklearn.datasets import make_moons
 from sklearn.preprocessing import scale
 
 ARRAYS = ("X_train", "y_train", "X_test", "y_test", "angle", "center", "width")
-ANGLES = st.floats(-720, 720)
 
 
 def all_points(moons):
@@ -75,16 +72,10 @@ def test_other_scalings_keep_the_legacy_points_and_angles():
 
 # --- drawing -------------------------------------------------------------------------------------------------
 
-MAKERS = [data.flat_moons, data.rotated_moons]
 
-
-@pytest.mark.parametrize("make", MAKERS)
-def test_one_seed_gives_the_same_bits_twice(make):
+@pytest.mark.parametrize("make", [data.flat_moons, data.rotated_moons])
+def test_one_seed_gives_the_same_bits_twice_and_another_seed_other_points(make):
     assert same(make(seed=3), make(seed=3))
-
-
-@pytest.mark.parametrize("make", MAKERS)
-def test_another_seed_gives_other_points(make):
     assert not np.isin(make(seed=3).X_train, make(seed=4).X_train).any()
 
 
@@ -107,12 +98,6 @@ def test_angles_cover_the_circle():
     assert ((counts - 100) ** 2 / 100).sum() < 16.3  # chi-square with 3 degrees of freedom: 1 in 1,000
 
 
-def test_sizes_and_types_are_as_asked():
-    moons = data.rotated_moons(seed=0, n_groups=3, n_train=7, n_test=4)
-    assert (moons.X_train.shape, moons.y_test.shape, moons.n_groups) == ((3, 7, 2), (3, 4), 3)
-    assert (moons.X_train.dtype, moons.y_train.dtype) == (np.float64, np.int32)
-
-
 def test_training_points_have_mean_0_and_sd_1():
     for moons in (data.flat_moons(seed=1), data.rotated_moons(seed=1, n_groups=1).group(0)):
         unrotated = data.rotate(moons.X_train, -moons.angle)
@@ -125,10 +110,6 @@ def test_scaling_on_train_does_not_look_at_the_test_points():
     assert abs(moons.X_test.mean(axis=0)).min() > 1e-3
     raw, _ = make_moons(n_samples=1000, noise=0.2, random_state=1)
     np.testing.assert_allclose(moons.center, raw[:500].mean(axis=0))
-
-
-def test_no_scaling_leaves_the_points():
-    raw, _ = make_moons(n_samples=1000, noise=0.2, random_state=1)
     np.testing.assert_array_equal(all_points(data.flat_moons(seed=1, scaling="none"))[0], raw)
 
 
@@ -136,35 +117,9 @@ def test_pooling_keeps_every_point_in_the_order_of_the_categories():
     moons = data.rotated_moons(seed=0, n_groups=3)
     np.testing.assert_array_equal(moons.pooled().X_train[50:100], moons.X_train[1])
     np.testing.assert_array_equal(moons.pooled().y_test[100:], moons.y_test[2])
-
-
-def test_the_category_as_a_feature_is_one_of_its_columns():
-    moons = data.rotated_moons(seed=0, n_groups=3, n_train=4)
     X = moons.with_category().X_train
     np.testing.assert_array_equal(X[:, :2], moons.pooled().X_train)
-    np.testing.assert_array_equal(X[:, 2:].argmax(axis=1), np.repeat([0, 1, 2], 4))
-    np.testing.assert_array_equal(X[:, 2:].sum(axis=1), 1)
-
-
-# --- rotation ------------------------------------------------------------------------------------------------
-
-
-def test_positive_angles_turn_clockwise():
-    np.testing.assert_allclose(data.rotate(np.array([[0.0, 1.0]]), 90), [[1.0, 0.0]], atol=1e-15)
-
-
-@given(ANGLES)
-def test_rotation_keeps_distances_and_is_undone(angle):
-    X = np.random.default_rng(0).normal(size=(5, 2))
-    turned = data.rotate(X, angle)
-    np.testing.assert_allclose(np.linalg.norm(turned, axis=1), np.linalg.norm(X, axis=1))
-    np.testing.assert_allclose(data.rotate(turned, -angle), X, atol=1e-12)
-
-
-@given(ANGLES, ANGLES)
-def test_rotations_add_up(a, b):
-    X = np.random.default_rng(0).normal(size=(5, 2))
-    np.testing.assert_allclose(data.rotate(data.rotate(X, a), b), data.rotate(X, a + b), atol=1e-11)
+    np.testing.assert_array_equal(X[:, 2:], np.repeat(np.eye(3), 50, axis=0))
 
 
 # --- the truth -----------------------------------------------------------------------------------------------
@@ -183,8 +138,8 @@ def arc_densities(points, noise):
     return np.array(found)
 
 
-@pytest.mark.parametrize("noise", [0.1, 0.2, 0.3])
-def test_class_densities_are_the_integrals_over_the_arcs(noise):
+def test_class_densities_are_the_integrals_over_the_arcs():
+    noise = 0.2
     points = np.random.default_rng(0).uniform((-1.5, -1), (2.5, 1.5), size=(8, 2))
     arcs = [lambda t: (np.cos(t), np.sin(t)), lambda t: (1 - np.cos(t), 0.5 - np.sin(t))]
 
@@ -210,28 +165,9 @@ def test_an_arc_of_fifty_points_is_a_mixture_of_fifty_normals():
         np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
-BAYES = [(0.2, 97.10), (0.3, 91.46)]
-
-
-@pytest.mark.parametrize(("noise", "percent"), BAYES)
+@pytest.mark.parametrize(("noise", "percent"), [(0.2, 97.10), (0.3, 91.46)])
 def test_the_bayes_accuracy_is_the_known_one(noise, percent):
     assert round(100 * data.bayes_scores(noise, n_grid=200)["accuracy"], 2) == percent
-
-
-@pytest.mark.parametrize(("noise", "percent"), BAYES)
-def test_the_bayes_scores_are_those_of_simulated_points(noise, percent):
-    points, y = make_moons(n_samples=10_000, noise=noise, random_state=np.random.RandomState(7))
-    zero, one = arc_densities(points, noise)
-    p = one / (zero + one)
-    each = {
-        "accuracy": np.maximum(p, 1 - p),  # the expected hit, which has a smaller error than the hit itself
-        "lpd": np.log(np.where(y == 1, p, 1 - p)),
-        "brier": (p - y) ** 2,
-    }
-    for name, expected in data.bayes_scores(noise, n_grid=200).items():
-        error = each[name].std() / np.sqrt(len(y))
-        assert abs(each[name].mean() - expected) < 4 * error, name
-    assert abs(((p > 0.5) == y).mean() - percent / 100) < 4 * np.sqrt(percent * (100 - percent) / 100**2 / len(y))
 
 
 def test_the_bayes_scores_are_integrals_over_the_plane():
@@ -248,17 +184,10 @@ def test_the_bayes_scores_are_integrals_over_the_plane():
     assert scores["accuracy"] == pytest.approx((np.maximum(p, 1 - p) * total).sum() * step**2, rel=1e-4)
 
 
-def test_more_noise_is_harder():
-    scores = [data.bayes_scores(noise, n_grid=100) for noise in (0.1, 0.2, 0.4)]
-    assert [s["accuracy"] for s in scores] == sorted((s["accuracy"] for s in scores), reverse=True)
-    assert [s["brier"] for s in scores] == sorted(s["brier"] for s in scores)
-
-
-@pytest.mark.parametrize("scaling", ["train", "all", "none"])
-def test_the_true_probability_is_that_of_the_raw_points(scaling):
+def test_the_true_probability_is_that_of_the_raw_points():
     raw, _ = make_moons(n_samples=1000, noise=0.2, random_state=5)
     zero, one = arc_densities(raw[:500], 0.2)
-    moons = data.flat_moons(seed=5, scaling=scaling)
+    moons = data.flat_moons(seed=5)
     np.testing.assert_allclose(data.bayes_probability(moons.X_train, moons, 0.2), one / (zero + one), atol=1e-5)
 
 
@@ -273,18 +202,6 @@ def test_the_true_probability_turns_with_its_category(articles_data):
         np.testing.assert_allclose(found, one / (zero + one), atol=1e-5)
 
 
-@settings(max_examples=10)
-@given(ANGLES, st.floats(0.1, 10))
-def test_rotating_and_scaling_the_axes_does_not_change_the_true_probability(angle, width):
-    moons = data.flat_moons(seed=5, n_obs=40, scaling="none")
-    moved = data.Moons(
-        data.rotate(moons.X_train / width, angle), moons.y_train, moons.X_test, moons.y_test,
-        angle, np.zeros(2), np.full(2, width),
-    )  # fmt: skip
-    expected = data.bayes_probability(moons.X_train, moons, 0.2)
-    np.testing.assert_allclose(data.bayes_probability(moved.X_train, moved, 0.2), expected, atol=1e-9)
-
-
 def test_far_from_the_data_the_nearer_moon_wins():
     moons = data.flat_moons(seed=0, scaling="none")
     far = np.array([[-1.0, 30.0], [2.0, -30.0]])
@@ -292,10 +209,6 @@ def test_far_from_the_data_the_nearer_moon_wins():
 
 
 # --- the grid ------------------------------------------------------------------------------------------------
-
-
-def test_the_grid_runs_through_the_first_feature_first():
-    np.testing.assert_array_equal(data.grid(2, 1.0), [[-1, -1], [1, -1], [-1, 1], [1, 1]])
 
 
 def test_a_circle_goes_all_the_way_round():
@@ -311,35 +224,23 @@ X, Y = [[0.0, 1.0], [2.0, 3.0]], [0, 1]
 @pytest.mark.parametrize(
     ("X", "y", "message"),
     [
-        ([[0.0, np.nan], [2, 3]], Y, r"X holds 1 values that are NaN or infinite; wanted: finite"),
-        ([[0.0, np.inf], [2, 3]], Y, r"X holds 1 values that are NaN or infinite; wanted: finite"),
-        ([["a", "b"], ["c", "d"]], Y, r"X is no array: could not convert .*; wanted: numbers"),
-        ([[[0.0, 1.0]], [[0.0, 1.0], [2.0, 3.0]]], Y, r"X is no array: .*; wanted: .* one size"),
-        ([0.0, 1.0], Y, r"X has shape \(2,\); wanted: \(obs, feature\) or \(group, obs, feature\)"),
-        (np.empty((0, 2)), [], r"X has shape \(0, 2\): an empty group; wanted: at least one point"),
-        (np.empty((3, 0, 2)), np.empty((3, 0)), r"X has shape \(3, 0, 2\): an empty group; wanted"),
-        (X, [0, 1, 1], r"y has shape \(3,\); wanted: one label for each point of X, \(2,\)"),
-        (X, [[0], [1]], r"y has shape \(2, 1\); wanted: one label for each point of X, \(2,\)"),
-        (X, [0, 2], r"y holds the labels \[2\]; wanted: the numbers 0 and 1 only"),
-        (X, [-1, 1], r"y holds the labels \[-1\]; wanted"),
-        (X, [0, 0.5], r"y holds the labels \[0.5\]; wanted"),
-        (X, [0, np.nan], r"y holds the labels \[nan\]; wanted"),
-        (X, ["0", "1"], r"y holds the labels \['0', '1'\]; wanted"),
-        (X, [0, "one"], r"y holds the labels .*'one'.*; wanted"),
-        (X, np.array([0, None]), r"y holds the labels \[None\]; wanted"),
-        (X, np.array([0, 1], dtype=object), r"y holds the labels object; wanted: the numbers"),
-        (np.ma.array(X, mask=[[0, 1], [0, 0]]), Y, r"X has 1 masked values; wanted: none, so drop or fill them"),
-        (X, np.ma.array(Y, mask=[1, 1]), r"y has 2 masked values; wanted: none"),
+        ([[0.0, np.nan], [2, 3]], Y, "X holds 1 values that are NaN"),
+        ([[[0.0, 1.0]], [[0.0, 1.0], [2.0, 3.0]]], Y, "X is no array.*one size"),
+        ([0.0, 1.0], Y, r"X has shape \(2,\); wanted: \(obs, feature\)"),
+        (np.empty((3, 0, 2)), np.empty((3, 0)), r"\(3, 0, 2\): an empty group"),
+        (X, [0, 1, 1], r"z has shape \(3,\); wanted: .*\(2,\)"),
+        (X, [0, 2], r"z holds the labels \[2\]; wanted: the numbers 0 and 1"),
+        (X, [0, 0.5], r"z holds the labels \[0.5\]"),
+        (X, ["0", "1"], r"z holds the labels \['0', '1'\]"),
+        (X, np.array([0, None]), r"z holds the labels \[None\]"),
+        (X, np.array([0, 1], dtype=object), "z holds the labels object"),
+        (np.ma.array(X, mask=[[0, 1], [0, 0]]), Y, "X has 1 masked"),
+        (X, np.ma.array(Y, mask=[1, 1]), "z has 2 masked"),
     ],
 )
 def test_wrong_data_are_named(X, y, message):
     with pytest.raises(ValueError, match=message):
-        data.check_data(X, y)
-
-
-def test_a_wrong_label_is_named_after_its_argument():
-    with pytest.raises(ValueError, match=r"y_test has shape \(3,\)"):
-        data.check_data(X, [0, 1, 1], name="y_test")
+        data.check_data(X, y, name="z")
 
 
 @pytest.mark.parametrize("labels", [[0, 1], [0.0, 1.0], [False, True], np.array([0, 1], dtype="int8")])
@@ -351,46 +252,27 @@ def test_labels_of_any_number_type_become_int32(labels):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: data.flat_moons(seed=0, scaling="test"), r"scaling='test'; wanted: 'train', 'all'"),
-        (lambda: data.legacy_rotated_moons(scaling="test"), r"scaling='test'; wanted: 'train', 'all'"),
-        (lambda: data.flat_moons(seed=0, train_share=1), r"train_share=1; wanted: between 0 and 1"),
-        (lambda: data.flat_moons(seed=0, n_obs=10, train_share=0.99), r"10 training and 0 test points; wanted"),
-        (lambda: data.flat_moons(seed=0, n_obs=10, train_share=0.01), r"0 training and 10 test points; wanted"),
-        (lambda: data.rotated_moons(seed=0, n_groups=0), r"n_groups=0; wanted: a whole number of at least 1"),
-        (lambda: data.rotated_moons(seed=0, n_groups=1.5), r"n_groups=1.5; wanted: a whole number of at least 1"),
-        (lambda: data.rotated_moons(seed=0, n_train=0), r"n_train=0; wanted: .* at least 1"),
-        (lambda: data.rotated_moons(seed=0, n_test=0), r"n_test=0; wanted: .* at least 1"),
-        (lambda: data.rotated_moons(seed=0, n_train=1), r"scaling='train' on 1 points without spread; wanted"),
-        (lambda: data.class_densities(np.zeros((1, 2)), 0), r"noise=0; wanted: above 0"),
-        (lambda: data.bayes_scores(-0.1), r"noise=-0.1; wanted: above 0"),
-        (lambda: data.bayes_scores(0.001), r"n_grid=400 puts points 0.0075 apart; wanted: at most the noise, 0.001"),
-        (lambda: data.bayes_scores(0.3, n_arc=0), r"n_arc=0; wanted: a whole number of at least 1"),
-        (lambda: data.bayes_scores(0.3, n_grid=1), r"n_grid=1; wanted: a whole number of at least 2"),
-        (lambda: data.flat_moons(seed=0).group(0), r"X_train has shape \(500, 2\), one category; wanted"),
-        (lambda: data.flat_moons(seed=0).pooled(), r"X_train has shape \(500, 2\), one category; wanted"),
-        (
-            lambda: data.bayes_probability(np.zeros((1, 2)), data.legacy_rotated_moons(), 0.3),
-            r"g=None and data has 18 categories; wanted: one of them",
-        ),
+        (lambda: data.flat_moons(seed=0, scaling="test"), "'test'; wanted: 'train', 'all'"),
+        (lambda: data.flat_moons(seed=0, train_share=1), "train_share=1; wanted: between 0 and 1"),
+        (lambda: data.flat_moons(seed=0, n_obs=10, train_share=0.99), "10 training and 0 test"),
+        (lambda: data.rotated_moons(seed=0, n_groups=0), "n_groups=0; wanted: .* at least 1"),
+        (lambda: data.rotated_moons(seed=0, n_groups=1.5), "n_groups=1.5"),
+        (lambda: data.rotated_moons(seed=0, n_test=0), "n_test=0"),
+        (lambda: data.rotated_moons(seed=0, n_train=1), "1 points without spread"),
+        (lambda: data.class_densities(np.zeros((1, 2)), 0), "noise=0; wanted: above 0"),
+        (lambda: data.bayes_scores(0.001), "0.0075 apart; wanted: at most the noise, 0.001"),
+        (lambda: data.bayes_scores(0.3, n_arc=0), "n_arc=0"),
+        (lambda: data.bayes_scores(0.3, n_grid=1), "n_grid=1; wanted: .* at least 2"),
+        (lambda: data.flat_moons(seed=0).group(0), r"\(500, 2\), one category"),
+        (lambda: data.flat_moons(seed=0).pooled(), r"\(500, 2\), one category"),
+        (lambda: data.bayes_probability(np.zeros((1, 2)), data.legacy_rotated_moons(), 0.3), "g=None .*18 categories"),
+        *((lambda seed=seed: data.check_seed(seed), f"seed={seed!r}") for seed in (None, True, -1, 1.5, "1")),
+        (lambda: data.flat_moons(seed=None), "seed=None"),
+        (lambda: data.rotated_moons(seed=None), "seed=None"),
+        (lambda: inference.fit_advi(None, 10, seed=None), "seed=None"),
+        (lambda: score.monte_carlo_error(np.full((9, 2), 0.5), np.array([0, 1]), seed=None), "seed=None"),
     ],
 )
 def test_a_wrong_argument_is_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
-
-
-@pytest.mark.parametrize("seed", [None, True, -1, 1.5, "1"])
-@pytest.mark.parametrize(
-    "draw",
-    [
-        lambda seed: data.flat_moons(seed=seed),
-        lambda seed: data.rotated_moons(seed=seed),
-        lambda seed: inference.fit_advi(None, 10, seed=seed),
-        lambda seed: inference.sample_nuts(None, seed=seed),
-        lambda seed: score.monte_carlo_error(np.full((9, 2), 0.5), np.array([0, 1]), seed=seed),
-    ],
-    ids=["flat_moons", "rotated_moons", "fit_advi", "sample_nuts", "monte_carlo_error"],
-)
-def test_a_draw_without_a_proper_seed_is_refused(draw, seed):
-    with pytest.raises(ValueError, match=r"seed=.*wanted: an integer of at least 0"):
-        draw(seed)
