@@ -60,11 +60,6 @@ def test_each_class_has_its_colour_its_marker_and_its_points(ax):
     assert len({path.get_paths()[0].vertices.tobytes() for path in ax.collections}) == 2
 
 
-def test_points_need_no_label_and_no_axes(ax):
-    assert plots.plot_points([[0, 1], [1, 0]], [0, 1], label=False) is ax
-    assert ax.get_legend_handles_labels() == ([], [])
-
-
 def test_a_probability_runs_from_a_tint_of_class_0_through_white_to_one_of_class_1():
     for value, color in ((0.0, plots.CLASS_COLORS[0]), (1.0, plots.CLASS_COLORS[1])):
         tint, (hue, *_) = rgb_to_hsv(to_rgb(plots.PROBABILITY(value))), rgb_to_hsv(to_rgb(color))
@@ -104,19 +99,14 @@ def test_the_colour_scale_does_not_depend_on_the_values(ax, kind, values, limits
     assert plots.plot_surface(np.full(9, values), ax, kind=kind, vmax=0.7).get_clim() == limits
 
 
-def test_every_category_has_its_place():
-    fig, axes = plots.make_group_axes()
-    places = [ax.get_subplotspec() for ax in axes]
-    assert [(p.rowspan.start, p.colspan.start) for p in places] == [(g // 6, g % 6) for g in range(18)]
-    assert [ax.get_title() for ax in axes] == [str(g) for g in range(18)]
-    fig.canvas.draw()
-
-
-@pytest.mark.parametrize(("n_groups", "n_columns"), [(1, 1), (1, 6), (7, 6), (18, 3)])
-def test_any_number_of_categories_can_be_shown(n_groups, n_columns):
+@pytest.mark.parametrize(("n_groups", "n_columns"), [(1, 6), (7, 6), (18, 3)])
+def test_every_category_has_its_place(n_groups, n_columns):
     fig, axes = plots.make_group_axes(n_groups, n_columns=n_columns)
-    assert len(axes) == n_groups
-    assert sum(ax.axison for ax in fig.axes) == n_groups
+    assert sum(ax.axison for ax in fig.axes) == len(axes) == n_groups
+    width = min(n_groups, n_columns)
+    for g, place in enumerate(ax.get_subplotspec() for ax in axes):
+        assert (place.rowspan.start, place.colspan.start) == (g // width, g % width)
+        assert axes[g].get_title() == str(g)
     fig.canvas.draw()
 
 
@@ -156,11 +146,11 @@ def test_smoothing_takes_the_mean_of_each_block_and_drops_the_rest():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: plots.plot_surface(np.zeros(9), kind="entropy"), r"kind='entropy'; wanted: 'probability' or"),
-        (lambda: plots.plot_surface(np.zeros(10)), r"values has 10 entries; wanted: a square grid"),
-        (lambda: plots.plot_groups(np.ones((2, 9)), np.ones((3, 1, 2)), np.ones((3, 1))), "for 3 categories; wanted"),
-        (lambda: plots.smooth(np.zeros(3), 0), r"window=0 for 3 values; wanted: at least 1"),
-        (lambda: plots.smooth(np.zeros(3), 4), r"window=4 for 3 values; wanted: at least 1"),
+        (lambda: plots.plot_surface(np.zeros(9), kind="entropy"), "'entropy'; wanted: 'probability' or"),
+        (lambda: plots.plot_surface(np.zeros(10)), "10 entries; wanted: a square grid"),
+        (lambda: plots.plot_groups(np.ones((2, 9)), np.ones((3, 1, 2)), np.ones((3, 1))), "3 categories"),
+        (lambda: plots.smooth(np.zeros(3), 0), "window=0 for 3 values"),
+        (lambda: plots.smooth(np.zeros(3), 4), "window=4 for 3 values"),
     ],
 )
 def test_a_wrong_argument_is_named(call, message):
