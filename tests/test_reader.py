@@ -12,15 +12,13 @@ import pytest
 from bnn import environment
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from test_setup import ROOT
 from tools import branches, reader
 from tools.chapters import find_chapters
+from tools.repo import BOOK, ROOT
 
-BOOK = ROOT / "book"
 BINDER = ROOT / ".binder"
 LOCK = reader.read_lock((ROOT / "requirements.txt").read_text())
 PINNED = reader.read_lock(reader.READER.read_text())
-LIMIT_MB = 1050  # the whole lock takes 1,880 MB
 OWNERS = packages_distributions()
 HERE = {name for name in PINNED if "; " not in PINNED[name][0].splitlines()[0]}  # not of other systems
 # imported where it is asked for; a chapter that asks would fail in `make binder-check`
@@ -53,12 +51,6 @@ def test_what_a_package_of_it_needs_is_in_it():
     assert [(name, other) for name, other in sorted(needed) if other not in PINNED] == []
 
 
-def test_it_takes_no_more_than_its_share():
-    files = [file.locate() for name in HERE for file in distribution(name).files or []]
-    megabytes = sum(path.stat().st_size for path in files if path.is_file()) / 1e6
-    assert megabytes < LIMIT_MB, f"{megabytes:.0f} MB"
-
-
 def read_cells(path):
     """The code of a chapter, from its md (str)."""
     cells = re.findall(r"^```\{code-cell\}[^\n]*\n(.*?)^```", path.read_text(encoding="utf8"), re.MULTILINE | re.DOTALL)
@@ -84,7 +76,7 @@ def collect(names, seen):
     waiting = list(names)
     while waiting:
         name = waiting.pop()
-        if name.partition(".")[0] not in ("bnn", "studies", "bench"):
+        if name.partition(".")[0] not in ("bnn", "studies"):
             found.add(name.partition(".")[0])
             continue
         path = BOOK / f"{name.replace('.', '/')}.py"
@@ -94,17 +86,13 @@ def collect(names, seen):
     return found - set(sys.stdlib_module_names)
 
 
-@pytest.mark.parametrize("path", find_chapters(), ids=lambda path: path.stem)
-def test_what_a_chapter_imports_is_in_it(path):
-    found = collect(list_imports(read_cells(path)), set())
-    missing = {name for name in found if not {canonicalize_name(d) for d in OWNERS.get(name, [])} & PINNED.keys()}
-    assert missing - LAZY.keys() == set()
-
-
-def test_no_chapter_itself_imports_what_a_reader_lacks():
+def test_what_chapters_import_is_in_it():
     for path in find_chapters():
-        own = {name.partition(".")[0] for name in list_imports(read_cells(path))}
-        assert own & LAZY.keys() == set(), path.name
+        own = list_imports(read_cells(path))
+        found = collect(own, set())
+        missing = {name for name in found if not {canonicalize_name(d) for d in OWNERS.get(name, [])} & PINNED.keys()}
+        assert missing - LAZY.keys() == set(), path.name
+        assert {name.partition(".")[0] for name in own} & LAZY.keys() == set(), path.name
 
 
 @pytest.mark.parametrize(
@@ -131,15 +119,10 @@ def test_a_pod_starts_what_it_is_told_to_and_asks_for_the_releases_posteriors():
     assert done.stdout == "release ['a b', '*']\n"
 
 
-@pytest.mark.parametrize("place", ["book", f"{branches.FOLDER}/book"])
-def test_in_a_pod_the_settings_are_in_force_once_the_book_is_there(tmp_path, place):
-    """Built where the book lies beside it, or where it comes later; then started."""
-    python = tmp_path / "env" / "bin" / "python"
+def test_in_a_pod_the_settings_are_in_force_once_the_book_is_there(tmp_path):
+    python, home = tmp_path / "env" / "bin" / "python", tmp_path / "home"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "env"], check=True)
-    home = tmp_path / "home"
     home.mkdir()
-    if place == "book":
-        (home / "book").symlink_to(BOOK)
     clean = {"HOME": str(home), "PATH": f"{python.parent}:/usr/bin:/bin"}
     subprocess.run([BINDER / "postBuild"], cwd=home, env=clean, check=True)
     ask = "import json, os, sys; print(json.dumps(['bnn' in sys.modules, os.environ.get('PYTENSOR_FLAGS')]))"
@@ -149,10 +132,9 @@ def test_in_a_pod_the_settings_are_in_force_once_the_book_is_there(tmp_path, pla
         assert done.stderr == ""
         return json.loads(done.stdout)
 
-    if place != "book":
-        assert start() == [False, None]
-        (home / branches.FOLDER).mkdir()
-        (home / place).symlink_to(BOOK)
+    assert start() == [False, None]
+    (home / branches.FOLDER).mkdir()
+    (home / branches.FOLDER / "book").symlink_to(BOOK)
     assert start() == [True, environment.PYTENSOR_FLAG]
 
 
@@ -222,21 +204,17 @@ def test_colabs_copies_have_one_cell_more_which_names_the_commit(repository):
     assert f"git fetch -q --depth 1 https://example.org/book {branches.git('rev-parse', 'HEAD')}" in first["source"]
 
 
-def test_elsewhere_than_on_colab_the_cell_does_nothing(monkeypatch):
-    monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("it ran something"))
-    exec(branches.CELL.format(folder="f", repository="r", commit="c"), {})
-
-
-@pytest.mark.parametrize("loaded", [False, True])
-def test_on_colab_it_runs_once_and_restarts(monkeypatch, loaded):
+@pytest.mark.parametrize(("colab", "loaded"), [(False, False), (True, True), (True, False)])
+def test_the_cell_runs_once_on_colab_and_restarts_and_elsewhere_does_nothing(monkeypatch, colab, loaded):
     done = []
-    monkeypatch.setitem(sys.modules, "google.colab", sys)
+    if colab:
+        monkeypatch.setitem(sys.modules, "google.colab", sys)
     if not loaded:
         monkeypatch.delitem(sys.modules, "bnn")
     monkeypatch.setattr(subprocess, "run", lambda command, check: done.append((command[:2], check)))
     monkeypatch.setattr("os.kill", lambda pid, signal: done.append(signal))
     exec(branches.CELL.format(folder="f", repository="r", commit="c"), {})
-    assert done == ([] if loaded else [(["bash", "-ec"], True), 9])
+    assert done == ([(["bash", "-ec"], True), 9] if colab and not loaded else [])
 
 
 def test_colab_is_not_given_what_its_kernel_runs_on(capsys):

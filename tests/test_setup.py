@@ -9,7 +9,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 BASH = shutil.which("bash")
-TOOLS = ("awk", "cat", "cp", "dirname", "env", "mkdir", "rm", "sed", "touch")
+TOOLS = ("awk", "bash", "cat", "cp", "dirname", "env", "mkdir", "rm", "sed", "touch")
+FILES = ("book/tools/setup.sh", "book/bnn/environment.py", "requirements.txt", ".python-version")
 SENTENCE = "this book needs Python 3.12 or newer with venv and pip"
 
 # Answers like a Python of 3.13 that makes environments of itself, and keeps a log.
@@ -22,47 +23,41 @@ case "$*" in
     *"pip install"*) [ ! -e "{log}.broken" ] ;;
 esac
 """
-OLD = '#!{bash}\necho "$0 $*" >> "{log}"\nexit 1\n'  # as where sys.version_info < (3, 12)
+OLD = "#!{bash}\nexit 1\n"  # as where sys.version_info < (3, 12)
 
 
 class Checkout:
-    """A copy of the files that the set-up reads, and a PATH on which there is no Python."""
+    """A copy of the files that the set-up reads, and a PATH on which there is no Python but those of `put`."""
 
     def __init__(self, folder):
-        self.folder, self.log = folder / "book of mine", folder / "log"
-        for name in ("book/tools/setup.sh", "book/bnn/environment.py", "requirements.txt", ".python-version"):
+        self.folder, self.log, self.tools = folder / "book of mine", folder / "log", folder / "tools"
+        for name in FILES:
             (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, self.folder / name)
-        self.tools, self.home = folder / "tools", folder / "home"
         self.tools.mkdir()
-        self.home.mkdir()
         for tool in TOOLS:
             (self.tools / tool).symlink_to(shutil.which(tool))
-        (self.tools / "bash").symlink_to(BASH)
-        self.path = [self.tools]
+        self.path, self.stamp = [self.tools], self.folder / ".venv/.installed"
 
-    def put(self, place, script):
-        """Write a fake Python and return its path."""
+    def put(self, place, script=GOOD, on_path=True):
+        """Write a fake Python, before all others on the PATH, and return its path."""
         path = self.folder.parent / place
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(script.format(bash=BASH, log=self.log))
         path.chmod(0o755)
+        if on_path:
+            self.path.insert(0, path.parent)
         return path
 
     def run(self, **variables):
-        env = {"PATH": os.pathsep.join(map(str, self.path)), "HOME": str(self.home)}
-        env |= {"PYENV_ROOT": str(self.home / "pyenv")} | variables
+        home = str(self.folder.parent)
+        env = {"PATH": os.pathsep.join(map(str, self.path)), "HOME": home} | variables
         script = self.folder / "book/tools/setup.sh"
         return subprocess.run([BASH, script], env=env, cwd="/", capture_output=True, text=True, check=False)
 
-    @property
-    def installed(self):
-        return (self.folder / ".venv/.installed").exists()
-
-    def made_with(self):
-        """The Python that made the environment."""
-        (line,) = (line for line in self.log.read_text().splitlines() if " -m venv " in line)
-        return Path(line.split(" -m venv ")[0])
+    def list_makers(self):
+        """The Pythons that made an environment."""
+        return [Path(line.split(" -m venv ")[0]) for line in self.log.read_text().splitlines() if " -m venv " in line]
 
 
 @pytest.fixture
@@ -70,99 +65,59 @@ def checkout(tmp_path):
     return Checkout(tmp_path)
 
 
-def test_no_python_gives_one_clear_sentence(checkout):
+@pytest.mark.parametrize("old", [False, True])
+def test_no_python_or_only_an_old_one_gives_one_clear_sentence(checkout, old):
+    if old:
+        checkout.put("old/python3", OLD)
     done = checkout.run()
-    assert done.returncode != 0
-    assert done.stdout == ""
+    assert (done.returncode != 0, done.stdout) == (True, "")
     assert len(done.stderr.splitlines()) == 1
     assert SENTENCE in done.stderr
-    assert not checkout.installed
+    assert not checkout.stamp.exists()
 
 
-def test_only_an_old_python_gives_the_same_sentence(checkout):
-    checkout.path.append(checkout.put("old/python3", OLD).parent)
-    done = checkout.run()
-    assert done.returncode != 0
-    assert len(done.stderr.splitlines()) == 1
-    assert SENTENCE in done.stderr
-
-
-@pytest.mark.parametrize("script", [None, OLD])
-def test_a_python_that_was_named_and_is_not_usable_is_refused_by_its_name(checkout, script):
-    checkout.path.append(checkout.put("new/python3.13", GOOD).parent)
-    path = checkout.put("bad/python", script) if script else Path("/no/such/python")
-    done = checkout.run(PYTHON=str(path))
-    assert done.returncode != 0
-    assert done.stderr == f"PYTHON={path} is not a Python of 3.12 or newer with venv and pip.\n"
-    assert not checkout.installed
-
-
-def test_a_python_that_was_named_is_taken(checkout):
-    checkout.path.append(checkout.put("new/python3.13", GOOD).parent)
-    mine = checkout.put("my own/python", GOOD)
+def test_a_python_that_was_named_is_taken_or_refused_by_its_name(checkout):
+    checkout.put("new/python3.13")
+    for path in (checkout.put("bad/python", OLD, on_path=False), Path("/no/such/python")):
+        done = checkout.run(PYTHON=str(path))
+        assert done.returncode != 0
+        assert done.stderr == f"PYTHON={path} is not a Python of 3.12 or newer with venv and pip.\n"
+        assert not checkout.stamp.exists()
+    mine = checkout.put("my own/python", on_path=False)
     assert checkout.run(PYTHON=str(mine)).returncode == 0
-    assert checkout.made_with() == mine
+    assert checkout.list_makers() == [mine]
 
 
-@pytest.mark.parametrize("name", ["python3.13", "python3.12", "python3.14", "python3"])
-def test_an_older_python3_first_on_the_path_is_passed_over(checkout, name):
-    checkout.path.insert(0, checkout.put("old/python3", OLD).parent)
-    good = checkout.put(f"new/{name}", GOOD)
-    checkout.path.append(good.parent)
+@pytest.mark.parametrize(
+    "place", ["new/python3.13", "new/python3.12", "new/python3.14", "new/python3", ".pyenv/versions/3.12.7/bin/python"]
+)
+def test_an_older_python3_first_on_the_path_is_passed_over(checkout, place):
+    good = checkout.put(place, on_path=place.startswith("new"))
+    checkout.put("old/python3", OLD)
     done = checkout.run()
     assert (done.returncode, done.stderr) == (0, "")
-    assert checkout.made_with() == good
-    assert checkout.installed
-
-
-def test_a_plain_python3_that_is_new_enough_is_taken(checkout):
-    good = checkout.put("new/python3", GOOD)
-    checkout.path.append(good.parent)
-    assert checkout.run().returncode == 0
-    assert checkout.made_with() == good
-
-
-@pytest.mark.parametrize("version", ["3.13.2", "3.12.7"])
-def test_a_python_behind_pyenvs_shims_is_found(checkout, version):
-    for shim in ("python3", "python3.13", "python3.12"):
-        checkout.path.insert(0, checkout.put(f"shims/{shim}", OLD).parent)
-    good = checkout.put(f"home/pyenv/versions/{version}/bin/python", GOOD)
-    assert checkout.run().returncode == 0
-    assert checkout.made_with() == good
+    assert checkout.list_makers() == [good]
+    assert checkout.stamp.exists()
+    assert checkout.log.read_text().splitlines()[-1].endswith("book/bnn/environment.py --install")  # the settings last
 
 
 def test_a_python_that_uv_manages_is_found(checkout):
-    good = checkout.put("uv's/python3.13", GOOD)
-    checkout.path.append(checkout.put("local/uv", f'#!{{bash}}\necho "{good}"\n').parent)
+    good = checkout.put("uv's/python3.13", on_path=False)
+    checkout.put("local/uv", f'#!{{bash}}\necho "{good}"\n')
     assert checkout.run().returncode == 0
-    assert checkout.made_with() == good
+    assert checkout.list_makers() == [good]
 
 
 def test_a_good_environment_is_kept_and_half_an_environment_is_made_again(checkout):
-    checkout.path.append(checkout.put("new/python3.13", GOOD).parent)
-    assert checkout.run().returncode == 0
-    mine = checkout.folder / ".venv/mine"
-    mine.touch()
-    assert checkout.run().returncode == 0
-    assert mine.exists()
-    (checkout.folder / ".venv/bin/python").unlink()
-    assert checkout.run().returncode == 0
-    assert not mine.exists()
-    assert checkout.installed
-
-
-def test_an_installation_that_fails_is_not_taken_for_done_and_the_next_run_repairs_it(checkout):
-    checkout.path.append(checkout.put("new/python3.13", GOOD).parent)
+    checkout.put("new/python3.13")
     broken = Path(f"{checkout.log}.broken")
     broken.touch()
     assert checkout.run().returncode != 0
-    assert not checkout.installed
+    assert not checkout.stamp.exists()  # an installation that fails is not taken for done
     broken.unlink()
+    assert [checkout.run().returncode for _ in "ab"] == [0, 0]
+    assert len(checkout.list_makers()) == 1
+    (checkout.folder / ".venv/bin/python").unlink()
     assert checkout.run().returncode == 0
-    assert checkout.installed
-
-
-def test_the_settings_are_installed_last(checkout):
-    checkout.path.append(checkout.put("new/python3.13", GOOD).parent)
-    checkout.run()
-    assert checkout.log.read_text().splitlines()[-1].endswith("book/bnn/environment.py --install")
+    assert checkout.stamp.exists()
+    assert len(checkout.list_makers()) == 2
