@@ -1,6 +1,5 @@
 """Laplace and Pathfinder where the answer is known, and the table's choices that were made on other data."""
 
-import lots
 import numpy as np
 import pymc as pm
 import pytest
@@ -97,7 +96,7 @@ def test_the_decay_of_the_peers_is_the_best_on_the_tuning_data():
     assert {row["data_seed"] for row in rows}.isdisjoint(replication.DATA_SEEDS)
 
 
-@lots.seldom("book/studies/_approximations.py", "tests/test_approximations.py")
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "members"), [("deep ensemble", 3), ("one-hot MLP", 1), ("one-hot ensemble", 3),
                                                  ("learned angles", 3)])  # fmt: skip
 def test_a_peer_learns_clear_moons_and_answers_at_any_points(monkeypatch, method, members):

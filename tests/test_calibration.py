@@ -3,7 +3,6 @@
 The long one is a record, `book/data/calibration.json`, which the chapter on hierarchical networks reads and judges.
 """
 
-import lots
 import numpy as np
 import pytest
 from bnn import inference, models
@@ -44,6 +43,6 @@ def test_ranks_of_the_truth_are_uniform(monkeypatch):
     assert find_p_value(monkeypatch) > LEVEL  # 0.56
 
 
-@lots.seldom("book/studies/calibration.py", "tests/test_calibration.py")
+@pytest.mark.slow
 def test_a_wrong_prior_shows(monkeypatch):
     assert find_p_value(monkeypatch, prior_sd=3.0) < LEVEL  # 0.002

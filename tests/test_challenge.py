@@ -4,7 +4,6 @@ import ctypes
 
 import jax
 import jax.numpy as jnp
-import lots
 import numpy as np
 import pymc as pm
 import pytest
@@ -101,7 +100,7 @@ def test_pymc_takes_a_gradient_for_each_leaf_and_one_to_start_with(monkeypatch):
     assert all(chain.values.std() == pytest.approx(1, abs=0.25) for chain in chains)
 
 
-@lots.seldom("book/studies/_entrants.py", "tests/test_challenge.py")
+@pytest.mark.slow
 def test_nutpies_density_counts_its_calls_and_is_that_of_jax_up_to_a_constant():
     compiled = _entrants.compile_model(CURVES)
     counted = _entrants._count_calls(compiled.compiled_logp_func.address, compiled.user_data.ctypes.data)

@@ -1,6 +1,5 @@
 """The book's samplers, scored by the references: right ones pass, a wrong one is caught. And the scorer's own trial."""
 
-import lots
 import numpy as np
 import pytest
 from bnn import inference, posteriors, reference
@@ -26,19 +25,19 @@ def shorten(monkeypatch, draws, tune):
 # --- short runs
 
 
-@lots.seldom("book/studies/reference_scores.py", "book/_static/live", "book/bnn/reference.py")
+@pytest.mark.slow
 def test_a_short_run_of_nutpie_is_nowhere_far_from_the_reference(monkeypatch):
     shorten(monkeypatch, 500, 400)
     assert find_far(reference_scores.draw_nutpie(FLAT, 1)) == []
 
 
-@lots.seldom("book/studies/reference_scores.py", "book/_static/live", "book/bnn/reference.py")
+@pytest.mark.slow
 def test_a_short_run_in_the_page_is_nowhere_far_from_the_reference(monkeypatch):
     shorten(monkeypatch, 120, 150)
     assert find_far(reference_scores.draw_page(FLAT, 1)) == []
 
 
-@lots.seldom("book/studies/reference_scores.py", "book/bnn/reference.py", "book/bnn/inference.py")
+@pytest.mark.slow
 def test_advi_is_caught():
     fit = inference.fit_advi(reference_scores.build(FLAT), 15_000, seed=1)
     draws = {name: value.reshape(4, 500, *value.shape[1:]) for name, value in fit.draw(2000, seed=1).items()}
