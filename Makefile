@@ -100,7 +100,7 @@ studies: $(INSTALLED)  ## long computations, on Dask: check tables by some of th
 	$(BIN)/python -m studies $(STUDY)
 
 bench: $(INSTALLED)  ## our engine and its peers side by side, under 45 minutes (QUICK=1: three, nothing kept; SETTINGS=1: typed, fused, by hand)
-	$(BIN)/python -m bench $(if $(QUICK),--quick) $(if $(SETTINGS),--settings)
+	$(BIN)/python -m studies._bench $(if $(QUICK),--quick) $(if $(SETTINGS),--settings)
 
 claims: $(INSTALLED)  ## gather the claims of all chapters into book/claims.json
 	$(BIN)/python -m tools.claims

@@ -4,18 +4,16 @@ import inspect
 import json
 import platform
 
-import jax.numpy as jnp
-import lots
 import numpy as np
 import numpyro
 import pytensor
 import pytest
-from bench import __main__ as harness
-from bench import advi, bound, cases, flat, gradients, peers
 from bnn import data, models, report
 from bnn.diagnose import diagnose
 from scipy.special import expit, log_expit
-from scipy.stats import kstest, norm
+from scipy.stats import norm
+from studies._bench import __main__ as harness
+from studies._bench import advi, bound, cases, flat, gradients, peers
 
 N_HIDDEN = (2, 3)
 TASKS = data.rotated_moons(seed=1, n_groups=2, n_train=6)
@@ -28,7 +26,6 @@ SAMPLERS = {
     "pymc": lambda **run: peers.sample_pymc(X, Y, **run),
     "nutpie": lambda **run: peers.sample_nutpie(X, Y, backend="jax", **run),  # Numba takes seconds to compile
 }
-every_sampler = pytest.mark.parametrize("name", lots.draw(SAMPLERS, 1, always=["nutpie"]))
 
 
 def draw_position(seed, dtype="float64"):
@@ -50,49 +47,25 @@ def logp_book():
 
 
 @pytest.mark.parametrize("layout", peers.LAYOUTS)
-@pytest.mark.parametrize("seed", range(5))
-def test_the_density_is_that_of_the_book_s_model(layout, seed, logp_book):
-    logdensity = peers.logdensity_jax(X, Y, N_HIDDEN, layout=layout)
-    position = draw_position(seed)
-    np.testing.assert_allclose(float(logdensity(position)), logp_book(position), rtol=0, atol=1e-9)
+def test_the_density_is_that_of_the_book_s_model(layout, logp_book):
+    position = draw_position(1)
+    double, single = (peers.logdensity_jax(X, Y, N_HIDDEN, layout=layout, dtype=f"float{n}") for n in (64, 32))
+    np.testing.assert_allclose(float(double(position)), logp_book(position), rtol=0, atol=1e-9)
+    found = single(draw_position(1, "float32"))
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(float(found), logp_book(position), rtol=1e-6)
 
 
-def test_the_plain_pymc_model_is_the_book_s_model(logp_book):
+def test_the_plain_models_in_pymc_and_numpyro_are_the_book_s_model(logp_book):
     model, position = peers.model_pymc(X, Y, N_HIDDEN), draw_position(0)
     named = {name: position[f"log_{name[:3]}" if "log" in name else name] for name in model.initial_point()}
-    np.testing.assert_allclose(
-        float(model.compile_logp(mode="FAST_COMPILE")(named)), logp_book(position), rtol=0, atol=1e-9
-    )
-
-
-def test_the_numpyro_program_is_the_book_s_model(logp_book):
-    position = draw_position(0)
+    logp = model.compile_logp(mode="FAST_COMPILE")(named)
     named = {name.removeprefix("log_"): value for name, value in position.items()}
     energy = numpyro.infer.util.potential_energy(peers.model_numpyro(X, Y, N_HIDDEN), (), {}, named)
-    np.testing.assert_allclose(-float(energy), logp_book(position), rtol=0, atol=1e-9)
-
-
-@pytest.mark.parametrize("layout", peers.LAYOUTS)
-def test_single_precision_stays_single_and_is_right_to_its_digits(layout, logp_book):
-    single = peers.logdensity_jax(X, Y, N_HIDDEN, layout=layout, dtype="float32")(draw_position(0, "float32"))
-    assert single.dtype == jnp.float32
-    np.testing.assert_allclose(float(single), logp_book(draw_position(0)), rtol=1e-6)
-
-
-def test_a_position_of_other_shapes_is_refused():
-    logdensity = peers.logdensity_jax(X, Y, (3, 2))
-    with pytest.raises(ValueError, match="position has shapes"):
-        logdensity(draw_position(0))
+    np.testing.assert_allclose([float(logp), -float(energy)], logp_book(position), rtol=0, atol=1e-9)
 
 
 # --- the samplers
-
-
-@pytest.fixture(scope="module")
-def runs():
-    """Each sampler's run, made when it is first asked for."""
-    made = {}
-    return lambda name: made[name] if name in made else made.setdefault(name, SAMPLERS[name](**RUN))
 
 
 def compute_quantities(posterior):
@@ -124,73 +97,42 @@ def reference():
     return mean, np.sqrt(weight**2 @ (values - mean) ** 2)
 
 
-@every_sampler
-def test_a_sampler_finds_the_posterior(name, runs, reference):
-    values = compute_quantities(runs(name)["posterior"])
-    mean, error = reference
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name == "nutpie" else pytest.mark.slow) for name in SAMPLERS]
+)
+def test_a_sampler_finds_the_posterior_and_counts_its_gradients(name, reference):
+    run, (mean, error) = SAMPLERS[name](**RUN), reference
+    shapes = {name.removeprefix("log_"): (2, 600, *shape) for name, shape in SHAPES.items()}
+    assert {name: value.shape for name, value in run["posterior"].items()} == shapes
+    values = compute_quantities(run["posterior"])
     z = (values.mean(axis=(0, 1)) - mean) / np.hypot(error, diagnose(values)["mcse"])
     assert abs(z).max() < 4
-
-
-@every_sampler
-def test_a_sampler_returns_named_arrays_by_chain_and_draw(name, runs):
-    posterior = runs(name)["posterior"]
-    wanted = {name.removeprefix("log_"): (2, 600, *shape) for name, shape in SHAPES.items()}
-    assert {name: value.shape for name, value in posterior.items()} == wanted
-    assert all(value.dtype == np.float64 and np.isfinite(value).all() for value in posterior.values())
-
-
-@every_sampler
-def test_a_sampler_counts_its_gradients_and_its_cpu_seconds(name, runs):
-    run = runs(name)
+    assert not np.isin(*run["posterior"]["mu1"]).any()  # chains differ
     assert run["diverging"].shape == run["n_steps"].shape == (2, 600)
-    assert run["diverging"].dtype == bool
     assert run["n_steps"].min() >= 1
     assert run["n_gradients"] >= run["n_steps"].sum() + 2 * RUN["tune"]  # at least one for each draw of the warm-up
-    assert run["compile_seconds"] > 0
-    assert run["cpu_seconds"] > 0
-
-
-@every_sampler
-def test_chains_differ(name, runs):
-    first, second = runs(name)["posterior"]["mu1"]
-    assert not np.isin(first, second).any()
-
-
-@lots.seldom("book/bench", "tests/test_bench.py")
-def test_one_seed_gives_the_same_bits_twice_and_another_gives_others():
-    small = RUN | {"chains": 1, "draws": 5, "tune": 5}
-    first, again, other = (SAMPLERS["pymc"](**small | {"seed": seed})["posterior"]["mu1"] for seed in (1, 1, 2))
-    np.testing.assert_array_equal(again, first)
-    assert not np.isin(other, first).any()
-
-
-@every_sampler
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        ({"draws": 0}, "draws=0; wanted: at least 1"),
-        ({"chains": 0}, "chains=0; wanted: at least 1"),
-        ({"tune": 0}, "tune=0; wanted: at least 1"),
-        ({"seed": None}, "seed=None; wanted: an integer"),
-        ({"target_accept": 1.0}, "target_accept=1.0; wanted: between 0 and 1"),
-        ({"n_hidden": (5,)}, r"n_hidden=\(5,\); wanted: two numbers"),
-    ],
-)
-def test_a_run_that_cannot_be_is_refused(name, setting, message):
-    with pytest.raises(ValueError, match=message):
-        SAMPLERS[name](**RUN | setting)
+    assert min(run["compile_seconds"], run["cpu_seconds"]) > 0
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (lambda: SAMPLERS["blackjax"](**RUN | {"draws": 0}), "draws=0; wanted: at least 1"),
+        (lambda: SAMPLERS["numpyro"](**RUN | {"seed": None}), "seed=None; wanted: an integer"),
+        (lambda: SAMPLERS["pymc"](**RUN | {"target_accept": 1.0}), "target_accept=1.0; wanted: between 0 and 1"),
+        (lambda: SAMPLERS["nutpie"](**RUN | {"n_hidden": (5,)}), r"n_hidden=\(5,\); wanted: two numbers"),
         (lambda: peers.sample_pymc(X, Y, backend="jax", **RUN), "backend='jax'; wanted: 'c' or 'numba'"),
         (lambda: peers.sample_nutpie(X, Y, backend="c", **RUN), "backend='c'; wanted: 'numba' or 'jax'"),
         (lambda: peers.logdensity_jax(X, Y, N_HIDDEN, layout="rows"), "layout='rows'; wanted: one of article"),
         (lambda: peers.logdensity_jax(X, Y, N_HIDDEN, dtype="int32"), "dtype='int32'; wanted: 'float64' or"),
         (lambda: peers.model_pymc(X[0], Y[0], N_HIDDEN), r"X has shape \(6, 2\); wanted: \(group, obs, feature\)"),
         (lambda: flat.model_flat(X, Y, N_HIDDEN), r"X has shape \(2, 6, 2\); wanted: \(obs, feature\)"),
+        (
+            lambda: gradients.time_gradient_jax(X, Y, n_hidden=N_HIDDEN, seed=0, n_calls=0),
+            "n_calls=0; wanted: at least 1",
+        ),
+        (lambda: advi.advi_scan(X[0], Y[0], n_steps=0, seed=1), "n_steps=0; wanted: at least 1"),
+        (lambda: advi.advi_pymc_scan(X[0], Y[0], n_steps=5, seed=1, start_sd=0), "start_sd=0; wanted: above 0"),
     ],
 )
 def test_what_no_peer_can_do_is_refused(call, message):
@@ -215,12 +157,6 @@ def test_a_gradient_has_a_price_in_microseconds(time_gradient):
     cost = time_gradient(n_hidden=N_HIDDEN, seed=0, n_calls=500, repetitions=2)
     assert sorted(cost) == ["compile_seconds", "microseconds"]
     assert all(np.isfinite(value) and value > 0 for value in cost.values())
-
-
-@pytest.mark.parametrize("name", ["n_calls", "repetitions"])
-def test_a_price_needs_at_least_one_gradient(name):
-    with pytest.raises(ValueError, match=f"{name}=0; wanted: at least 1"):
-        gradients.time_gradient_jax(X, Y, n_hidden=N_HIDDEN, seed=0, **{name: 0})
 
 
 # --- flat networks
@@ -249,42 +185,31 @@ def predict_flat(weights, points):
     return expit(h2 @ weights["w3"][..., None])[..., 0]
 
 
-@pytest.mark.parametrize("g", [0, 1])
-def test_networks_sampled_together_find_each_its_own_posterior(g, together):
-    rng = np.random.default_rng(0)
-    prior = {name: rng.normal(size=(200_000, *shape)) for name, shape in flat.list_flat_shapes(2, N_HIDDEN).items()}
-    weight = np.prod(abs(1 - Y[g] - predict_flat(prior, X[g])), axis=-1)
-    weight /= weight.sum()
-    points = np.array([[1.0, 0.5], [-0.3, 1.2]])
-    values = predict_flat(prior, points)
-    mean = weight @ values
-    error = np.sqrt(weight**2 @ (values - mean) ** 2)
-    found = predict_flat({name: draws[g] for name, draws in together["posterior"].items()}, points)
-    assert (abs(found.mean(axis=(0, 1)) - mean) < 4 * np.hypot(error, diagnose(found)["mcse"])).all()
-
-
-def test_networks_sampled_together_have_a_leading_group_axis(together):
-    shapes = {name: value.shape for name, value in together["posterior"].items()}
-    assert shapes == {"w1": (2, 2, 600, 2, 2), "w2": (2, 2, 600, 2, 3), "w3": (2, 2, 600, 3)}
+def test_networks_sampled_together_find_each_its_own_posterior(together):
     assert together["diverging"].shape == together["n_steps"].shape == (2, 2, 600)
     assert together["n_gradients"] >= together["n_steps"].sum() + 2 * 2 * 300
+    rng, points = np.random.default_rng(0), np.array([[1.0, 0.5], [-0.3, 1.2]])
+    prior = {name: rng.normal(size=(200_000, *shape)) for name, shape in flat.list_flat_shapes(2, N_HIDDEN).items()}
+    for g in (0, 1):
+        weight = np.prod(abs(1 - Y[g] - predict_flat(prior, X[g])), axis=-1)
+        weight /= weight.sum()
+        values = predict_flat(prior, points)
+        mean = weight @ values
+        error = np.sqrt(weight**2 @ (values - mean) ** 2)
+        found = predict_flat({name: draws[g] for name, draws in together["posterior"].items()}, points)
+        assert (abs(found.mean(axis=(0, 1)) - mean) < 4 * np.hypot(error, diagnose(found)["mcse"])).all()
+        joined = flat.join_chains(together["posterior"], g)
+        np.testing.assert_array_equal(joined["w2"][600:], together["posterior"]["w2"][g, 1])
 
 
 def test_networks_sampled_one_by_one_have_the_same_form(together):
     with pytensor.config.change_flags(mode="JAX"):  # Numba, the default, takes seconds to compile
         alone = flat.flat_loop_pymc(X[:1], Y[:1], seed=1, chains=2, draws=20, tune=30, n_hidden=N_HIDDEN)
     assert sorted(alone) == sorted(together)
-    assert {n: v.shape for n, v in alone["posterior"].items()} == {
-        "w1": (1, 2, 20, 2, 2), "w2": (1, 2, 20, 2, 3), "w3": (1, 2, 20, 3),
-    }  # fmt: skip
+    shapes = {name: (1, 2, 20, *value.shape[3:]) for name, value in together["posterior"].items()}
+    assert {name: value.shape for name, value in alone["posterior"].items()} == shapes
     assert all(np.isfinite(value).all() for value in alone["posterior"].values())
-    assert alone["diverging"].shape == alone["n_steps"].shape == (1, 2, 20)
     assert alone["n_gradients"] >= alone["n_steps"].sum() + 2 * 30
-
-
-def test_chains_of_one_category_join_in_order(together):
-    joined = flat.join_chains(together["posterior"], 1)
-    np.testing.assert_array_equal(joined["w2"][600:], together["posterior"]["w2"][1, 1])
 
 
 # --- ADVI
@@ -297,21 +222,6 @@ def test_pymc_s_steps_in_one_loop_are_those_of_pm_fit():
     for part in ("mean", "sd"):
         for name in flat.WEIGHTS:
             np.testing.assert_allclose(by_scan[part][name], by_python[part][name], rtol=1e-9)
-
-
-@lots.seldom("book/bench", "tests/test_bench.py")
-@pytest.mark.parametrize(
-    "fit", [advi.advi_scan, advi.advi_pymc_scan, lambda *a, **k: advi.advi_pymc(*a, backend="c", **k)]
-)
-def test_a_fit_returns_a_loss_for_each_step_and_a_normal_for_each_weight(fit):
-    found = fit(X[0], Y[0], n_steps=50, seed=1, n_hidden=N_HIDDEN)
-    shapes = flat.list_flat_shapes(2, N_HIDDEN)
-    assert found["loss"].shape == (50,)
-    assert np.isfinite(found["loss"]).all()
-    assert {n: v.shape for n, v in found["mean"].items()} == {n: v.shape for n, v in found["sd"].items()} == shapes
-    assert all((value > 0).all() for value in found["sd"].values())
-    assert found["compile_seconds"] > 0
-    assert found["cpu_seconds"] > 0
 
 
 def test_the_loss_is_an_estimate_of_the_negative_elbo():
@@ -343,8 +253,7 @@ def test_the_elbo_where_points_say_nothing_is_known():
 def test_the_elbo_of_a_narrow_normal_is_its_log_density_and_entropy():
     mean, sd = draw_weights(0), {name: np.full_like(value, 1e-6) for name, value in draw_weights(0).items()}
     logp = float(models.flat_bnn(X[0], Y[0], n_hidden=N_HIDDEN).compile_logp(mode="FAST_COMPILE")(mean))
-    n_weights = sum(value.size for value in mean.values())
-    entropy = n_weights * norm.entropy(scale=1e-6)
+    entropy = sum(value.size for value in mean.values()) * norm.entropy(scale=1e-6)
     found = advi.estimate_elbo(mean, sd, X[0], Y[0], seed=1)
     np.testing.assert_allclose(found["elbo"], logp + entropy, rtol=0, atol=1e-6)
 
@@ -352,39 +261,20 @@ def test_the_elbo_of_a_narrow_normal_is_its_log_density_and_entropy():
 def test_the_elbo_s_error_is_the_spread_of_its_estimates():
     mean, sd = draw_weights(0), {name: np.ones_like(value) for name, value in draw_weights(0).items()}
     found = [advi.estimate_elbo(mean, sd, X[0], Y[0], seed=seed, n_draws=200) for seed in range(100)]
-    center = np.mean([one["elbo"] for one in found])
-    z = [(one["elbo"] - center) / one["mcse"] for one in found]
-    assert kstest(z, "norm").pvalue > 0.01
+    spread = np.std([one["elbo"] for one in found])
+    assert np.mean([one["mcse"] for one in found]) == pytest.approx(spread, rel=0.3)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
+def test_an_elbo_that_cannot_be_is_refused():
+    mean, sd = draw_weights(0), {name: abs(value) for name, value in draw_weights(0).items()}
+    for change, message in (
         ({"n_draws": 1}, "n_draws=1; wanted: at least 2"),
-        ({"seed": -1}, "seed=-1; wanted: an integer"),
-        ({"mean": {"w1": np.zeros((2, 2))}}, "mean holds w1; wanted: w1, w2, w3"),
-        ({"mean": draw_weights(0) | {"w2": np.zeros((3, 2))}}, "mean has shapes"),
-        ({"sd": {name: 0 * value for name, value in draw_weights(0).items()}}, "sd holds values that are not above 0"),
-    ],
-)
-def test_an_elbo_that_cannot_be_is_refused(change, message):
-    good = {"mean": draw_weights(0), "sd": {name: abs(value) for name, value in draw_weights(0).items()}, "seed": 1}
-    with pytest.raises(ValueError, match=message):
-        advi.estimate_elbo(X=X[0], y=Y[0], **good | change)
-
-
-@pytest.mark.parametrize("fit", [advi.advi_scan, advi.advi_pymc_scan])
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        ({"n_steps": 0}, "n_steps=0; wanted: at least 1"),
-        ({"start_sd": 0}, "start_sd=0; wanted: above 0"),
-        ({"seed": None}, "seed=None"),
-    ],
-)
-def test_a_fit_that_cannot_be_is_refused(fit, setting, message):
-    with pytest.raises(ValueError, match=message):
-        fit(X[0], Y[0], **{"n_steps": 5, "seed": 1} | setting)
+        ({"mean": {"w1": mean["w1"]}}, "mean holds w1; wanted: w1, w2, w3"),
+        ({"mean": mean | {"w2": mean["w2"].T}}, "mean has shapes"),
+        ({"sd": mean}, "sd holds values that are not above 0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            advi.estimate_elbo(X=X[0], y=Y[0], **{"mean": mean, "sd": sd, "seed": 1} | change)
 
 
 # --- the harness and its table
@@ -397,18 +287,11 @@ def test_the_bound_counts_what_a_hand_counts():
     assert bound.count_operations(5, 16, (2, 3, 1), "float32") == 5 * by_hand
 
 
-def test_a_core_does_at_least_a_million_and_at_most_a_trillion_operations():
-    assert 1e6 < bound.measure_rate(n_repetitions=2) < 1e12
-
-
-def test_a_case_that_fails_is_a_row_that_says_why():
-    row = harness.run_case("fit_flat", {"way": "by hand", "n_groups": 1, "draws": 1})
-    assert row == {"way": "by hand", "n_groups": 1, "draws": 1, "failed": "KeyError: 'by hand'"}
-
-
-def test_a_case_gives_what_was_asked_beside_what_was_found():
+def test_a_case_gives_what_was_found_beside_what_was_asked_or_why_it_failed():
     row = harness.run_case("predict_points", {"way": "NumPy on the draws", "n_draws": 20, "n_points": 3})
     assert set(row) == {"way", "n_draws", "n_points", "first", "again"}
+    row = harness.run_case("fit_flat", {"way": "by hand", "n_groups": 1, "draws": 1})
+    assert row == {"way": "by hand", "n_groups": 1, "draws": 1, "failed": "KeyError: 'by hand'"}
 
 
 @pytest.mark.parametrize("quick", [True, False])
@@ -420,23 +303,17 @@ def test_every_case_names_a_function_and_its_arguments(quick):
                 signature.bind(**case)
 
 
-def test_no_number_of_the_table_in_the_book_was_changed_since_it_was_written():
-    table = report.read_data("bench")
-    assert table["digest"] == harness.digest(table)
-
-
 def test_a_table_s_digest_tells_every_change(tmp_path, capsys):
     harness.write_table(tmp_path / "x.json", 0.0, study="x", rows=[{"us": 1.5}])
     table = json.loads((tmp_path / "x.json").read_text())
-    assert table["digest"] == harness.digest(table)
-    assert harness.digest(table | {"rows": [{"us": 1.6}]}) != table["digest"]
-    assert harness.digest(table | {"minutes": 1.0}) != table["digest"]
-    assert harness.digest(table | {"commit": "1234567"}) != table["digest"]
+    for change in ({"rows": [{"us": 1.6}]}, {"minutes": 1.0}, {"commit": "1234567"}):
+        assert harness.digest_table(table | change) != table["digest"] == harness.digest_table(table)
 
 
 def test_the_table_in_the_book_is_the_record_of_a_whole_run():
     """The cases are those of `list_cases` now; what they cost that day is not tested here, nor anywhere."""
     table, wanted = report.read_data("bench"), harness.list_cases(quick=False)
+    assert table["digest"] == harness.digest_table(table)
     assert table["quick"] is False
     assert {"processor", "requirements"} <= set(table["machine"])
     assert {"pymc", "nutpie", "numpyro", "blackjax", "jax", "numba"} <= set(table["versions"])
@@ -457,7 +334,7 @@ def test_stock_pymc_as_a_user_has_it_runs_without_the_book_s_settings(tmp_path, 
     assert list(tmp_path.iterdir())  # compiled apart
 
 
-@lots.seldom("book/bench", "tests/test_bench.py")
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["fused", "by hand"])
 def test_the_forms_of_the_headline_are_one_density(form):
     call, _ = cases.make_gradient(form, X, Y, N_HIDDEN)

@@ -26,10 +26,10 @@ from book_hub import (
     read_costs,
     wait_minutes,
 )
-from studies._tasks import digest_rows
 from test_site import NOTEBOOKS, ROOT, address, chromium, parse, site
 from tools import hub_check
 from tools.browser import open_page
+from tools.repo import digest as digest_rows
 from traitlets.config import PyFileConfigLoader
 
 __all__ = ["address", "chromium", "site"]  # fixtures of the site's tests

@@ -21,10 +21,10 @@ from marionette import PLACES, SHOW, TEXT, firefox
 from PIL import Image
 from playwright._impl._driver import compute_driver_executable
 from scipy.special import expit, softmax
-from studies._tasks import digest_rows
 from test_site import ROOT, WIDTH, address, chromium, expect_none, site
 from tools import stored
 from tools.browser import COLOUR_RULES, FORM, _run_axe, open_context, open_tab
+from tools.repo import digest as digest_rows
 
 __all__ = ["address", "chromium", "firefox", "site"]  # fixtures
 

@@ -12,9 +12,9 @@ from book_meta import summarise
 from book_search import prepare, spell_formula
 from conftest import ROOT
 from docutils.core import publish_doctree
-from studies._tasks import digest_rows
 from tools import binder_check, frames
 from tools.browser import find_axe_violations, open_context, open_page, open_tab
+from tools.repo import digest as digest_rows
 
 BOOK = ROOT / "book"
 

@@ -14,20 +14,17 @@ are never compared.
 import argparse
 import importlib
 import json
-import os
 import pkgutil
 import sys
 import tempfile
-from importlib.metadata import version
+from functools import partial
 from pathlib import Path
 
-from bnn.report import DATA
 from tools.chapters import machine
-from tools.digests import find_head
+from tools.repo import DATA, digest, find_commit, write_atomically
 
 import studies
 from studies import _checks, _tasks
-from studies._tasks import PACKAGES
 
 SECONDS = 60  # CPU-seconds for rows of one study that are computed again
 
@@ -58,28 +55,22 @@ def run(name, client=None):
     name : str
     client : distributed.Client, or None as in `_tasks.run_tasks`
     """
-    study, commit = load(name), _tasks.find_commit()
-    stamp = {}
+    study, origin, stamp = load(name), _tasks.describe_origin(), {}
     if study.MEASURED:
         rows, machines = _measure(name, study, study.CASES), [machine()]
     else:
         hours = sum(_checks.get_cost(case, study) for case in study.CASES) / 3600
         print(f"{name}: {len(study.CASES)} rows, about {hours:.1f} CPU-hours in all", flush=True)
-        folder = _tasks.find_folder(name)
-        rows, machines = _compute(study, _tasks.list_blocks(study), folder, client)
-        others = _checks.list_seeds_apart(study, rows, study.CASES, 2 * SECONDS)
-        apart = _compute(study, [[case] for case in others], folder, client)[0]
-        stamp = {"checked": _stamp(study, commit, len(rows), "made", _spread(study, rows, apart))}
-    several = dict.fromkeys(machine(), "several")
+        rows, machines = _compute(study, _tasks.list_blocks(study), _tasks.find_folder(name), client)
+        spread = _checks.find_spread((read(name) or {}) | {"rows": rows}, study)
+        stamp = {"checked": _stamp(study, len(rows), "made", spread)}
     table = {
         "study": name,
         "measured": study.MEASURED,
-        "commit": commit,
-        "machine": machines[0] if all(found == machines[0] for found in machines) else several,
-        "python": sys.version.split()[0],
-        "versions": {package: version(package) for package in PACKAGES},
+        **origin,
+        "machine": _join_machines(machines),
         **stamp,
-        "digest": _tasks.digest_rows(rows),
+        "digest": digest(rows),
         "rows": rows,
     }
     _write(name, table)
@@ -130,9 +121,7 @@ def run_rows(name, wanted, client=None):
         seconds = {column: old[key][column] for column in _checks.get_uncompared(study) & old[key].keys()}
         old[key] = row | seconds
     rows = [old[_key(case)] for case in study.CASES if _key(case) in old]  # of what is measured one may be missing yet
-    several = dict.fromkeys(table["machine"], "several")
-    table["machine"] = table["machine"] if all(found == table["machine"] for found in machines) else several
-    table |= {"digest": _tasks.digest_rows(rows), "rows": rows}
+    table |= {"machine": _join_machines([table["machine"], *machines]), "digest": digest(rows), "rows": rows}
     table.get("checked", {}).pop("code", None)  # what the others were checked by, they were
     _write(name, table)
     print(f"wrote {name}.json: {sum(map(len, blocks))} of {len(rows)} rows anew", flush=True)
@@ -149,7 +138,7 @@ def check(name, client=None, seconds=SECONDS):
     ----------
     name : str
     client : distributed.Client, or None as in `_tasks.run_tasks`
-    seconds : float, CPU-seconds for the rows; as many again, the first time, to see how far seeds differ
+    seconds : float, CPU-seconds for the rows
 
     Returns
     -------
@@ -157,41 +146,32 @@ def check(name, client=None, seconds=SECONDS):
         Whether the rows agree. What does not is printed.
     """
     study, table = load(name), read(name)
-    cases = _checks.draw_cases(
-        study, study.CASES, seconds, _checks.seed_by(find_head(), name), at_least=2
-    )  # fmt: skip
-    known = table.get("checked", {}).get("spread")
-    others = [] if known else _checks.list_seeds_apart(study, table["rows"], cases, seconds)
+    seed = int(_tasks.digest_code(study.__name__)[:16], 16)  # other code, other rows
+    cases = _checks.draw_cases(study, study.CASES, seconds, seed, at_least=2)
     n_kinds = len(_checks.list_by_kind(cases, study)), len(_checks.list_by_kind(study.CASES, study))
     print(f"{name}: {len(cases)} of {len(study.CASES)} rows again, {n_kinds[0]} of {n_kinds[1]} kinds", flush=True)
     with tempfile.TemporaryDirectory() as folder:  # nothing that was computed before is taken for a row again
-        found, _ = _compute(study, [[case] for case in [*cases, *others]], Path(folder), client)
-    again, apart = found[: len(cases)], found[len(cases) :]
-    commit, spread = _tasks.find_commit(), known or _spread(study, table["rows"], apart)
-    stamp = _stamp(study, commit, len(cases), "equal bytes", spread)
+        found, _ = _compute(study, [[case] for case in cases], Path(folder), client)
+    stamp = _stamp(study, len(cases), "equal bytes", _checks.find_spread(table, study))
     rows = {_key(_checks.get_case(row, study)): row for row in table["rows"]}
-    exact, wrong, equal = _checks.is_exact(table, machine()), [], True
-    for case, computed in zip(cases, again, strict=True):
+    exact, wrong = _checks.is_exact(table, machine()), []
+    for case, computed in zip(cases, found, strict=True):
         fresh = {key: value for key, value in computed.items() if key not in _checks.STAMP | case.keys()}
         if "skipped" in fresh:
             stamp["rows"] -= 1
             continue
-        row = rows[_key(case)]
-        equal = equal and all(
-            row.get(key) == fresh[key] for key in fresh if key not in getattr(study, "UNCOMPARED", ())
-        )
-        different, unknown = _checks.compare_row(row, fresh, table | {"checked": stamp}, study, exact=exact)
+        row, compared = rows[_key(case)], fresh.keys() - _checks.get_uncompared(study)
+        if any(row.get(key) != fresh[key] for key in compared):
+            stamp["agreement"] = "within errors"
+        different, unknown = _checks.compare_row(row, fresh, table, study, exact=exact)
         wrong += [f"  {case}: {words}" for words in different]
         wrong += [f"  {case}: cannot be compared: {words}" for words in unknown]
     if wrong or not stamp["rows"]:
         print("\n".join([f"{name} does not agree, {len(wrong)} numbers:", *wrong[:20]]), flush=True)
         return False
-    if not equal:
-        stamp["agreement"] = "within errors"
-    _write(
-        name, {key: value for key, value in table.items() if key != "rows"} | {"checked": stamp, "rows": table["rows"]}
-    )
-    print(f"{name} agrees, {stamp['agreement']}: stamped at {commit or 'no commit'}", flush=True)
+    rows = table.pop("rows")
+    _write(name, table | {"checked": stamp, "rows": rows})
+    print(f"{name} agrees, {stamp['agreement']}: stamped at {stamp['commit'] or 'no commit'}", flush=True)
     return True
 
 
@@ -205,35 +185,30 @@ def settle(name):
 
 def _compute(study, blocks, folder, client):
     """Rows and machines of blocks of cases."""
-    estimate = lambda case: _checks.get_cost(case, study)  # noqa: E731
+    estimate = partial(_checks.get_cost, study=study)
     return _tasks.run_tasks(
         study.__name__, blocks, folder=folder, estimate=estimate, client=client, show=_tasks.draw_bar
     )  # fmt: skip
 
 
-def _spread(study, rows, apart):
-    """How far seeds differ, in a table's rows and those that were computed for it; rounded, for the file."""
-    found = _checks.measure_spread([*rows, *apart], study)
-    return {column: [float(f"{sd:.4g}"), dof, varies] for column, (sd, dof, varies) in sorted(found.items())}
+def _join_machines(machines):
+    """What a table says of the machines that computed it (dict)."""
+    return machines[0] if all(found == machines[0] for found in machines) else dict.fromkeys(machines[0], "several")
 
 
-def _stamp(study, commit, n_rows, agreement, spread):
-    code = _tasks.digest_code(study.__name__)
+def _stamp(study, n_rows, agreement, spread):
     return {
-        "commit": commit,
-        "code": code,
+        "commit": find_commit(),
+        "code": _tasks.digest_code(study.__name__),
         "identity": machine(),
         "rows": n_rows,
         "agreement": agreement,
-        "spread": spread,
+        "spread": {c: [float(f"{sd:.4g}"), dof, varies] for c, (sd, dof, varies) in sorted(spread.items())},
     }
 
 
 def _write(name, table):
-    path = DATA / f"{name}.json"
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(table, indent=1) + "\n")
-    os.replace(part, path)
+    write_atomically(DATA / f"{name}.json", json.dumps(table, indent=1) + "\n")
 
 
 def _measure(name, study, cases):

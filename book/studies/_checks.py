@@ -2,19 +2,20 @@
 
 Under the settings that made a table, a row must come out again, to 1e-9. Under others (another lock, another kind of
 processor) a sampler draws other numbers, and a row may lie as far away as chance takes it: five Monte Carlo errors
-where the row has them, else a quantile of Student's t times the standard deviation over seeds. That comes from rows of
-the table that differ in their seed alone or, where these are few, from all kinds of rows together and from rows that
-were computed with other seeds for this purpose (`spread` in a table's stamp). What none of them tells cannot be
-compared, and is never passed over.
+where the row has them, else a quantile of Student's t times the standard deviation over rows of the table that differ
+in their seed alone; where these are few, over all kinds of rows together, or as the table's stamp says (`spread`: how
+far rows lay apart that were once computed with other seeds). What none of them tells cannot be compared, and is never
+passed over.
 """
 
-import hashlib
 import json
+from functools import partial
 from itertools import groupby
 
 import numpy as np
 from scipy import stats
 from tools.digests import read_versions
+from tools.repo import REQUIREMENTS, digest
 
 from studies import _tasks
 
@@ -23,8 +24,6 @@ RARE = ("divergences", "flat_directions", "pareto_bad", "passed")  # counts: one
 ONE_POINT = 0.112  # percent: one of 900 points may change sides where it did for no seed of the table
 CHANCE = 1e-5  # of a false alarm, each number, under other settings
 ENOUGH = 4  # degrees of freedom of a standard deviation
-OTHER_SEEDS = 1000  # and more is added to a row's seed, to see how far seeds differ
-N_SPREAD = 4  # rows that are computed with two other seeds each
 
 
 def get_case(row, study):
@@ -49,7 +48,7 @@ def get_uncompared(study):
 
 def list_by_kind(rows, study):
     """The rows of each kind: list of lists."""
-    key = lambda row: get_kind(row, study)  # noqa: E731
+    key = partial(get_kind, study=study)
     return [list(alike) for _, alike in groupby(sorted(rows, key=key), key=key)]
 
 
@@ -114,20 +113,11 @@ def measure_spread(rows, study):
     return {c: [float(np.sqrt(total / max(dof, 1))), dof, varies] for c, (total, dof, varies) in found.items() if dof}
 
 
-def list_seeds_apart(study, rows, cases, seconds):
-    """Cases with other seeds that tell how far seeds differ, where the table itself does not (list of dict).
-
-    Up to N_SPREAD of `cases`, twice each, as long as they fit into `seconds`, two at least; none where the table has
-    enough.
-    """
-    if "seed" not in study.CASES[0] or sum(len(alike) - 1 for alike in list_by_kind(rows, study)) >= 2 * N_SPREAD:
-        return []
-    chosen, left = [], seconds
-    for case in sorted(cases, key=lambda case: get_cost(case, study))[:N_SPREAD]:
-        if len(chosen) < ENOUGH or 2 * get_cost(case, study) <= left:
-            chosen += [case | {"seed": case["seed"] + k * OTHER_SEEDS} for k in (1, 2)]
-            left -= 2 * get_cost(case, study)
-    return chosen
+def find_spread(table, study):
+    """How far seeds differ in a table's rows or, where it had more of them, in its stamp; as `measure_spread`."""
+    found = measure_spread(table["rows"], study)
+    kept = table.get("checked", {}).get("spread", {})
+    return found | {column: value for column, value in kept.items() if value[1] > found.get(column, [0, 0])[1]}
 
 
 # --- a row and its like
@@ -152,7 +142,7 @@ def compare_row(row, fresh, table, study, *, exact):
     different, unknown = [], []
     if set(row) - STAMP != set(study.CASES[0]) | set(fresh):
         return [f"columns {sorted(set(row) - STAMP)}, now {sorted(set(study.CASES[0]) | set(fresh))}"], []
-    spread = table.get("checked", {}).get("spread") or measure_spread(table["rows"], study)
+    spread = find_spread(table, study)
     alike = [other for other in table["rows"] if get_kind(other, study) == get_kind(row, study)]
     for column in fresh.keys() - get_uncompared(study):
         old, new = row[column], fresh[column]
@@ -236,27 +226,10 @@ def is_exact(table, here):
     def leave_lock(found):
         return {key: value for key, value in found.items() if key != "requirements"}
 
-    present = dict(read_versions(_tasks.REQUIREMENTS.read_text(), tuple(table["versions"])))
+    present = dict(read_versions(REQUIREMENTS.read_text(), tuple(table["versions"])))
     stamp = table.get("checked", {})
     origins = [table["machine"], *([stamp["identity"]] if stamp.get("agreement") == "equal bytes" else [])]
     return table["versions"] == present and leave_lock(here) in map(leave_lock, origins)
-
-
-def seed_by(*words):
-    """A seed (int) made of texts."""
-    return int(hashlib.sha256(" ".join(words).encode()).hexdigest()[:16], 16)
-
-
-def knows_commit(commit):
-    """Whether a commit (a + behind it is granted) is in the history; anything but "" where no history is here."""
-    commit = commit.removesuffix("+")
-    if (
-        not commit
-        or not _tasks.ask_git("rev-parse", "HEAD")
-        or _tasks.ask_git("rev-parse", "--is-shallow-repository") == "true"
-    ):
-        return bool(commit)
-    return bool(_tasks.ask_git("rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}"))
 
 
 def find_state(name, study, table):
@@ -275,18 +248,14 @@ def find_state(name, study, table):
     """
     if table is None:
         return "run", "there is no table"
-    if table["digest"] != _tasks.digest_rows(table["rows"]):
+    if table["digest"] != digest(table["rows"]):
         return "run", "its rows were edited by hand"
     cases = [json.dumps(case, sort_keys=True) for case in study.CASES]
     if sorted(cases) != sorted(json.dumps(get_case(row, study), sort_keys=True) for row in table["rows"]):
         return "run", "its rows are not the cases of the study"
-    if not knows_commit(table["commit"]):
-        return "run", "it names no commit of this repository"
     if study.MEASURED:
         return "fine", f"a record of {table['commit']}: what is measured is not compared"
     stamp = table.get("checked", {})
     if stamp.get("code") == _tasks.digest_code(study.__name__):
         return "fine", f"{stamp['rows']} rows, {stamp['agreement']}, at {stamp['commit']}"
-    if not stamp and table["commit"].endswith("+"):
-        return "run", "it was made of sources that no commit has"
     return "check", "the code or the lock is another one since"

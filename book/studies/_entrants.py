@@ -335,7 +335,8 @@ def run_programs(posterior, seed, budget, make, *, n_programs=4, n_chains=1):
     list of Chain
     """
     import jax
-    from bench.peers import time_cpu
+
+    from studies._bench.peers import time_cpu
 
     jax.config.update("jax_enable_x64", True)
     own, chains = budget.share(n_programs), []

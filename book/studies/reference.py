@@ -205,7 +205,8 @@ def list_positions(posterior):
 def compile_chain(posterior):
     """A compiled function of a key: start near 0 with scales near 1, adapt, draw."""
     import jax
-    from bench.peers import draw_normals, run_blackjax
+
+    from studies._bench.peers import draw_normals, run_blackjax
 
     wanted = SETTINGS[posterior, "BlackJAX"]
 

@@ -20,15 +20,14 @@ import sys
 import tempfile
 import threading
 import time
-from importlib.metadata import version
 from pathlib import Path
 
 import psutil
-from bnn.report import DATA
 from filelock import FileLock
-from studies._tasks import PACKAGES, digest_rows, find_commit
+from studies._tasks import describe_origin
 
-from tools.chapters import BOOK, find_chapters, machine
+from tools.chapters import find_chapters
+from tools.repo import BOOK, DATA, digest, write_atomically
 
 LIMIT_MB, AIM_MB, AIM_SECONDS = 2048, 1536, 600  # a pod's memory; ours, and ours in CPU-seconds, cold
 CGROUPS = (  # where groups are, the file of the limit, and what memory.stat calls memory that cannot be given back
@@ -205,13 +204,9 @@ def write_row(row, chapters):
         rows = [old for old in rows if old["chapter"] in chapters and old["chapter"] != row["chapter"]] + [row]
         rows.sort(key=lambda row: chapters.index(row["chapter"]))
         table = {
-            "study": "binder_cost", "measured": True, "commit": find_commit(), "machine": machine(),
-            "python": sys.version.split()[0], "versions": {package: version(package) for package in PACKAGES},
-            "digest": digest_rows(rows), "rows": rows,
+            "study": "binder_cost", "measured": True, **describe_origin(), "digest": digest(rows), "rows": rows,
         }  # fmt: skip
-        part = path.with_suffix(".part")
-        part.write_text(json.dumps(table, indent=1) + "\n")
-        os.replace(part, path)
+        write_atomically(path, json.dumps(table, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tools.repo import BOOK, ask_git, digest
 
-OURS = ("bnn", "studies", "bench")  # packages below the root that are followed
+OURS = ("bnn", "studies")  # packages below the root that are followed
 # of the lock, what moves numbers; `machine()` of chapters.py tells the rest of a machine
 LOCKED = (
     "arviz", "arviz-base", "arviz-stats", "blackjax", "jax", "jaxlib", "llvmlite", "numba", "numpy", "numpyro",

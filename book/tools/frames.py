@@ -21,9 +21,9 @@ from bnn import data, diagnose, inference, models, plots, predict, priors, score
 from bnn.cache import cached
 from bnn.fuse import fuse
 from PIL import Image
-from studies._tasks import digest_rows
 
 from tools.chapters import BOOK
+from tools.repo import digest as digest_rows
 
 FOLDER = BOOK / "_static" / "frames"
 N_HIDDEN = (12, 12)

@@ -793,9 +793,10 @@ def measure_caches(students, path):
 def write_costs(rows):
     """Keep what was measured, with where and with what: book/data/hub_cost.json."""
     from bnn.report import DATA
-    from studies._tasks import digest_rows, find_commit
 
     from tools.chapters import machine
+    from tools.repo import digest as digest_rows
+    from tools.repo import find_commit
 
     table = {
         "study": "hub_cost", "measured": True, "commit": find_commit(), "machine": machine(),

@@ -23,9 +23,9 @@ from scipy.stats import norm
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from bnn import plots, score
-from studies._tasks import digest_rows
 
 from tools.chapters import BOOK
+from tools.repo import digest as digest_rows
 
 FOLDER = BOOK / "_static" / "live"
 LAYERS = ("w1", "b1", "w2", "b2", "w3", "b3")

@@ -19,7 +19,7 @@ import numpy as np
 import pymc as pm
 from bnn.data import check_data
 
-from bench.peers import (
+from studies._bench.peers import (
     LOG_2PI,
     check_grouped,
     check_n_hidden,

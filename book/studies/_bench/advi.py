@@ -20,8 +20,8 @@ from bnn.data import check_seed
 from jax.flatten_util import ravel_pytree
 from pytensor.compile.mode import get_mode
 
-from bench.flat import WEIGHTS, check_flat, list_flat_shapes, logdensity_flat, loglik_flat, model_flat
-from bench.peers import LOG_2PI, check_n_hidden, compile_jax, draw_normals, time_cpu
+from studies._bench.flat import WEIGHTS, check_flat, list_flat_shapes, logdensity_flat, loglik_flat, model_flat
+from studies._bench.peers import LOG_2PI, check_n_hidden, compile_jax, draw_normals, time_cpu
 
 ADAM = {"decay_mean": 0.9, "decay_square": 0.999, "tiny": 1e-8}  # Kingma and Ba's
 
@@ -47,7 +47,7 @@ def advi_pymc(X, y, *, n_steps, seed, backend="numba", n_hidden=(5, 5), start_sd
     Raises
     ------
     ValueError
-        For what `bench.flat.model_flat` and `bnn.inference.fit_advi` refuse.
+        For what `studies._bench.flat.model_flat` and `bnn.inference.fit_advi` refuse.
     """
     first_step = []
 

@@ -11,7 +11,7 @@ import numpy as np
 from bnn.data import check_seed
 from pymc.sampling.jax import get_jaxified_logp
 
-from bench.peers import compile_jax, list_shapes, logdensity_jax, model_pymc, time_cpu
+from studies._bench.peers import compile_jax, list_shapes, logdensity_jax, model_pymc, time_cpu
 
 MODES = {"c": "CVM", "numba": "NUMBA", "jax": "JAX"}
 SPREAD = 0.3  # of the random position: the units are neither linear nor saturated
@@ -38,7 +38,7 @@ def time_gradient_pymc(X, y, *, n_hidden, seed, backend="c", n_calls=500, repeti
     Raises
     ------
     ValueError
-        For what `bench.peers.model_pymc` refuses, an unknown backend, a number below 1.
+        For what `studies._bench.peers.model_pymc` refuses, an unknown backend, a number below 1.
     """
     _check_sizes(seed, n_calls, repetitions)
     if backend not in MODES:
@@ -65,7 +65,7 @@ def time_gradient_pymc(X, y, *, n_hidden, seed, backend="c", n_calls=500, repeti
 def time_gradient_jax(X, y, *, n_hidden, seed, layout="article", dtype="float64", n_calls=500, repetitions=5):
     """The density written in JAX, inside a compiled loop.
 
-    `layout` and `dtype` as in `bench.peers.logdensity_jax`; the rest as `time_gradient_pymc`.
+    `layout` and `dtype` as in `studies._bench.peers.logdensity_jax`; the rest as `time_gradient_pymc`.
     """
     _check_sizes(seed, n_calls, repetitions)
     logdensity = logdensity_jax(X, y, n_hidden, layout=layout, dtype=dtype)

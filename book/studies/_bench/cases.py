@@ -14,8 +14,8 @@ from bnn import data, diagnose, fused, inference, layers, models, predict, simd
 from bnn.fuse import fuse
 from threadpoolctl import threadpool_info
 
-from bench import advi, bound, flat, gradients, peers
-from bench.peers import time_cpu
+from studies._bench import advi, bound, flat, gradients, peers
+from studies._bench.peers import time_cpu
 
 GRID = data.grid(10)
 N_HIDDEN, TARGET, DRAWS, TUNE = 12, 0.9, 700, 600  # the book's; chosen on rotated_moons(seed=101), 102 and 103

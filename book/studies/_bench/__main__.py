@@ -1,9 +1,11 @@
-"""python -m bench [--quick | --settings]: our engine and its peers side by side; what it says is book/data/bench.json.
+"""python -m studies._bench [--quick | --settings]: our engine and its peers side by side.
 
-Everything runs on one core, one case after the other. Times are CPU seconds, compiling apart.
+It writes book/data/bench.json. Everything runs on one core, one case after the other. Times are CPU seconds, compiling
+apart.
+
 ``--quick`` does a little of everything in three minutes and writes _build/bench_quick.json instead.
 ``--settings`` measures stock PyMC alone, in two minutes, in turn with this book's settings and as a user has it, who
-sets nothing (one thread all the same): book/data/bench_settings.json.
+sets nothing (one thread all the same), and writes book/data/bench_settings.json.
 """
 
 import importlib
@@ -14,13 +16,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from importlib.metadata import version
-from pathlib import Path
 
-from bnn.report import DATA
-from studies.__main__ import PACKAGES
-from studies._tasks import digest_rows, find_commit
-from tools.chapters import machine
+from tools.repo import DATA, ROOT, digest, write_atomically
+
+from studies._tasks import PACKAGES, describe_origin
 
 ENVIRONMENT = {
     "BNN_PROGRESS": "off",
@@ -36,17 +35,17 @@ from bnn.environment import SETTINGS
 for name in set(SETTINGS) - {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"}:
     os.environ.pop(name, None)
 os.environ["PYTENSOR_FLAGS"] = "base_compiledir=" + os.environ["BENCH_COMPILED"]
-runpy.run_module("bench", run_name="__main__")
+runpy.run_module("studies._bench", run_name="__main__")
 """
-SETTINGS = {"the book's": ("-m", "bench"), "a user's": ("-c", AS_A_USER)}
+SETTINGS = {"the book's": ("-m", "studies._bench"), "a user's": ("-c", AS_A_USER)}
 
 
 def list_cases(quick):
-    """What is run: section name to groups of cases (function of `bench.cases`, list of arguments).
+    """What is run: section name to groups of cases (function of `studies._bench.cases`, list of arguments).
 
     A group shares a process, and so what it has imported and compiled.
     """
-    cases = importlib.import_module("bench.cases")
+    cases = importlib.import_module("studies._bench.cases")
     sizes = [(g, 50, 12) for g in (18, 60, 200, 1000)] + [(18, n, 12) for n in (200, 1000, 5000)]
     sizes += [(18, 50, h) for h in (5, 8, 20, 50)]
     engines, seeds, data_sets, widths, ways = (
@@ -108,14 +107,14 @@ def run_group(function, arguments, here, start=SETTINGS["the book's"]):
 def run_case(function, case):
     """One row: what was given, and what was found or what went wrong in one line."""
     try:
-        return case | getattr(importlib.import_module("bench.cases"), function)(**case)
+        return case | getattr(importlib.import_module("studies._bench.cases"), function)(**case)
     except Exception as error:
         return case | {"failed": f"{type(error).__name__}: {error}".splitlines()[0][:200]}
 
 
-def digest(table):
+def digest_table(table):
     """SHA-256 of all that a table says, but for the digest itself and what was noted beside it later."""
-    return digest_rows({key: value for key, value in table.items() if key not in ("digest", "digest_note")})
+    return digest({key: value for key, value in table.items() if key not in ("digest", "digest_note")})
 
 
 def write_table(path, started, **content):
@@ -123,17 +122,11 @@ def write_table(path, started, **content):
     table = {
         "measured": True,
         "minutes": round((time.monotonic() - started) / 60, 1),
-        "commit": find_commit(),
-        "machine": machine(),
         "cores": 1,
-        "python": sys.version.split()[0],
-        "versions": {package: version(package) for package in (*PACKAGES, "numpyro", "blackjax")},
+        **describe_origin((*PACKAGES, "numpyro", "blackjax")),
         **content,
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(table | {"digest": digest(table)}, indent=1) + "\n")
-    os.replace(part, path)
+    write_atomically(path, json.dumps(table | {"digest": digest_table(table)}, indent=1) + "\n")
     print(f"wrote {path} after {table['minutes']} minutes")
     failed = [row for rows in content.values() if isinstance(rows, list) for row in rows if "failed" in row]
     if failed:
@@ -149,7 +142,7 @@ def run(quick):
             for row in run_group(function, arguments, here=quick):
                 sections[section].append(row)
                 print(f"{(time.monotonic() - started) / 60:5.1f} min  {section}  {shorten(row)}", flush=True)
-    path = Path("_build/bench_quick.json") if quick else DATA / "bench.json"
+    path = ROOT / "_build" / "bench_quick.json" if quick else DATA / "bench.json"
     write_table(path, started, study="bench", quick=quick, **sections)
 
 

@@ -1,4 +1,4 @@
-"""The peers: other ways to sample or fit the book's models, and what they cost.
+"""What `make bench` measures: our engine and its peers, other ways to fit the book's models, and what they cost.
 
 - `peers`: the hierarchical network as a JAX density and as a plain PyMC model; NUTS by BlackJAX, NumPyro, PyMC, nutpie
 - `gradients`: microseconds for one gradient of its log posterior
