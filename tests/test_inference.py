@@ -1,7 +1,6 @@
 """ADVI and NUTS: the same seed gives the same bits, known answers are found, nothing is printed, nothing is lost."""
 
 import sys
-import warnings
 from types import SimpleNamespace
 
 import nbformat
@@ -45,51 +44,27 @@ def read_means(fit):
 # --- ADVI
 
 
-def test_one_seed_gives_the_same_bits_twice(network, fit):
-    again = inference.fit_advi(network, 50, seed=1)
+def test_one_seed_gives_the_same_bits_twice_and_another_seed_others(network, fit):
+    again, other = (inference.fit_advi(network, 50, seed=seed) for seed in (1, 2))
     np.testing.assert_array_equal(again.loss, fit.loss)
     np.testing.assert_array_equal(read_means(again), read_means(fit))
-
-
-def test_another_seed_gives_another_fit(network, fit):
-    assert not np.isin(inference.fit_advi(network, 50, seed=2).loss, fit.loss).any()
-
-
-def test_draws_have_the_shapes_of_the_weights_and_their_own_seed(fit):
-    draws, again, other = (fit.draw(30, seed=seed) for seed in (1, 1, 2))
-    assert {name: value.shape for name, value in draws.items()} == {"w1": (30, 2, 5), "w2": (30, 5, 5), "w3": (30, 5)}
-    for name, value in draws.items():
-        np.testing.assert_array_equal(value, again[name])
-        assert not np.isin(value, other[name]).any()
+    assert len({*fit.loss, *other.loss}) == 100
 
 
 def test_draws_of_all_weights_are_pymcs_in_its_order(fit):
     drawn = fit.approx.sample(30, random_seed=1)["posterior"]
-    for name, value in fit.draw(30, seed=1).items():
+    draws, other = (fit.draw(30, seed=seed) for seed in (1, 2))
+    assert set(draws) == {"w1", "w2", "w3"}
+    for name, value in draws.items():
         np.testing.assert_array_equal(value, drawn[name].values[0])
+        assert not np.isin(value, other[name]).any()
 
 
-def test_there_is_one_loss_for_each_step(fit):
-    assert fit.loss.shape == (50,)
-    assert np.isfinite(fit.loss).all()
-
-
-@pytest.fixture(scope="module")
-def started(network):
-    """Means and sds after one step from two starts: dict of (2, weight) arrays."""
-    asked = {"zero": 0.05, "random": 1.5}
-    fits = {start: inference.fit_advi(network, 1, seed=3, start=start, start_sd=sd) for start, sd in asked.items()}
-    return {start: (read_means(fit), fit.approx.std.eval(mode="FAST_COMPILE")) for start, fit in fits.items()}
-
-
-def test_a_random_start_is_standard_normal_and_a_zero_start_is_zero(started):
-    assert abs(started["zero"][0]).max() < 0.01  # one step of the optimiser
-    assert 0.5 < started["random"][0].std() < 1.5
-
-
-def test_the_first_step_starts_from_the_sd_that_was_asked(started):
-    np.testing.assert_allclose(started["zero"][1], 0.05, atol=0.01)
-    np.testing.assert_allclose(started["random"][1], 1.5, atol=0.01)
+@pytest.mark.parametrize(("start", "spread", "sd"), [("zero", (0, 0.01), 0.05), ("random", (0.5, 1.5), 1.5)])
+def test_the_first_step_starts_from_the_means_and_the_sd_that_were_asked(network, start, spread, sd):
+    fit = inference.fit_advi(network, 1, seed=3, start=start, start_sd=sd)
+    assert spread[0] < read_means(fit).std() < spread[1]  # one step of the optimiser away
+    np.testing.assert_allclose(fit.approx.std.eval(mode="FAST_COMPILE"), sd, atol=0.01)
 
 
 def test_a_start_reaches_variables_that_are_transformed():
@@ -98,20 +73,6 @@ def test_a_start_reaches_variables_that_are_transformed():
         pm.Normal("x", 0, sd, observed=OBSERVED)
     assert abs(read_means(inference.fit_advi(model, 1, seed=3, start="zero"))) < 0.01  # log(sd), not sd
     assert abs(read_means(inference.fit_advi(model, 1, seed=3))) > 0.01
-
-
-def test_advi_finds_a_posterior_that_is_normal(conjugate):
-    fit = inference.fit_advi(conjugate, 4000, seed=1, optimizer=pm.adam(learning_rate=0.005))
-    draws = fit.draw(4000, seed=1)["mu"]
-    assert draws.mean() == pytest.approx(POSTERIOR_MEAN, abs=0.03)
-    assert draws.std() == pytest.approx(POSTERIOR_SD, rel=0.1)
-    # the family holds the posterior, so the best loss is the negative log evidence
-    covariance = np.eye(10) + 1
-    evidence = -0.5 * (
-        OBSERVED @ np.linalg.solve(covariance, OBSERVED) + np.linalg.slogdet(covariance)[1] + 10 * np.log(2 * np.pi)
-    )
-    tail = fit.loss[-2000:]
-    assert tail.mean() == pytest.approx(-evidence, abs=0.02)
 
 
 # --- ADVI with another start, another weight of the prior, another optimiser
@@ -168,39 +129,16 @@ def record(n_steps):
     return found, keep
 
 
-@pytest.fixture(scope="module")
-def tempered(conjugate):
-    """Mean and sd of q by the weight of the KL divergence."""
-    n_steps, found = 1000, {}
-    for beta in (0, 0.1, 1000):
-        steps, keep = record(n_steps)
-        optimizer = pm.adam(learning_rate=0.02)
-        inference.fit_advi(conjugate, n_steps, seed=1, beta=beta, optimizer=optimizer, callbacks=[keep], backend="jax")
-        found[beta] = np.mean(steps, axis=0)
-    return found
-
-
 @JAX
 @pytest.mark.parametrize("beta", [0.1, 1000])
-def test_a_weight_of_the_divergence_counts_the_prior_so_often(tempered, beta):
-    mean, sd = tempered[beta]
+def test_a_weight_of_the_divergence_counts_the_prior_so_often(conjugate, beta):
+    steps, keep = record(1000)
+    optimizer = pm.adam(learning_rate=0.02)
+    inference.fit_advi(conjugate, 1000, seed=1, beta=beta, optimizer=optimizer, callbacks=[keep], backend="jax")
+    mean, sd = np.mean(steps, axis=0)
     # the best q is the posterior of observations that each count 1 / beta times
     assert mean == pytest.approx(OBSERVED.sum() / (beta + 10), abs=0.1)
     assert sd == pytest.approx(1 / np.sqrt(1 + 10 / beta), rel=0.15)
-
-
-@JAX
-def test_without_the_divergence_q_shrinks_on_the_best_fit(tempered):
-    mean, sd = tempered[0]
-    assert mean == pytest.approx(OBSERVED.mean(), abs=0.05)
-    assert sd < tempered[0.1][1] / 2 < POSTERIOR_SD / 4
-
-
-@JAX
-def test_a_heavy_divergence_pulls_q_to_the_prior(tempered):
-    divergence = {beta: (m**2 + sd**2 - 1 - 2 * np.log(sd)) / 2 for beta, (m, sd) in tempered.items()}
-    assert list(divergence.values()) == sorted(divergence.values(), reverse=True)
-    assert divergence[1000] < 0.01  # the exact optimum has 0.0001, the posterior 1.56
 
 
 @JAX
@@ -216,16 +154,6 @@ def test_without_the_divergence_the_loss_is_the_negative_log_likelihood(conjugat
     assert 0 <= z < 5
 
 
-@JAX
-def test_another_optimizer_takes_other_steps_from_the_same_start(conjugate):
-    slow, fast = (
-        inference.fit_advi(conjugate, 5, seed=1, optimizer=pm.sgd(learning_rate=rate), backend="jax")
-        for rate in (1e-9, 1e-2)
-    )
-    assert slow.loss[0] == fast.loss[0]
-    assert abs(slow.loss[1] - fast.loss[1]) > 1e-6
-
-
 def test_advi_prints_nothing(network, capfd, caplog):
     caplog.set_level("INFO", logger="pymc")  # as PyMC sets it outside pytest
     inference.fit_advi(network, 20, seed=1).draw(5, seed=1)
@@ -236,26 +164,15 @@ def test_advi_prints_nothing(network, capfd, caplog):
 # --- ADVI that is interrupted
 
 
-@pytest.fixture(scope="module")
-def stopped(conjugate):
-    """A fit that is interrupted at its fifth step, and the warnings."""
-
+def test_an_interrupted_fit_is_kept_as_far_as_it_came_with_a_warning(conjugate):
     def interrupt_fifth(approx, losses, step):
         if step == 5:
             raise KeyboardInterrupt
 
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        return inference.fit_advi(conjugate, 20, seed=1, callbacks=[interrupt_fifth]), said
-
-
-def test_an_interrupted_fit_is_kept_as_far_as_it_came(stopped):
-    assert len(stopped[0].loss) == 4
-    assert stopped[0].draw(3, seed=1)["mu"].shape == (3,)
-
-
-def test_an_interrupted_fit_says_so(stopped):
-    assert [str(warning.message) for warning in stopped[1]] == ["Interrupted: 4 of 20 steps were taken."]
+    with pytest.warns(UserWarning, match="4 of 20 steps"):
+        fit = inference.fit_advi(conjugate, 20, seed=1, callbacks=[interrupt_fifth])
+    assert len(fit.loss) == 4
+    assert fit.draw(3, seed=1)["mu"].shape == (3,)
 
 
 def test_a_fit_that_is_interrupted_in_its_first_step_leaves_nothing(conjugate, monkeypatch):
@@ -267,14 +184,13 @@ def test_a_fit_that_is_interrupted_in_its_first_step_leaves_nothing(conjugate, m
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"backend": "torch"}, r"backend='torch'; wanted: .* numba, c, jax"),
-        ({"start": "one"}, r"start='one'; wanted: 'random', 'zero' or 'fan-in"),
-        ({"start_sd": 0}, r"start_sd=0; wanted: a standard deviation above 0"),
-        ({"n_steps": 0}, r"n_steps=0; wanted: at least 1"),
-        ({"beta": -1}, r"beta=-1; wanted: a weight of at least 0; 1 is Bayes'"),
-        ({"beta": np.inf}, r"beta=inf; wanted: a weight of at least 0"),
-        ({"beta": np.nan}, r"beta=nan; wanted: a weight of at least 0"),
-        ({"seed": None}, r"seed=None; wanted: an integer of at least 0"),
+        ({"backend": "torch"}, "'torch'; wanted: .* numba, c, jax"),
+        ({"start": "one"}, "'one'; wanted: 'random', 'zero' or 'fan-in"),
+        ({"start_sd": 0}, "start_sd=0; wanted: .* above 0"),
+        ({"n_steps": 0}, "n_steps=0; wanted: at least 1"),
+        ({"beta": -1}, "beta=-1; wanted: .* at least 0"),
+        ({"beta": np.nan}, "beta=nan"),
+        ({"seed": None}, "seed=None"),
     ],
 )
 def test_a_wrong_argument_of_a_fit_is_named(conjugate, changes, message):
@@ -316,7 +232,7 @@ def test_a_run_that_fails_gets_more_chains_until_it_passes(conjugate):
 
 
 def test_a_run_that_never_passes_is_kept_with_a_warning(conjugate):
-    with pytest.warns(UserWarning, match="still fails after 2 runs. Do not use these draws: "):
+    with pytest.warns(UserWarning, match="fails after 2 runs"):
         tree = inference.sample_until(ask_mean, 20, model=conjugate, random_seed=1, most=2, **SHORT)
     assert tree["posterior"].sizes["chain"] == 8
     assert tree.attrs["verdicts"] == [False, False]
@@ -324,15 +240,8 @@ def test_a_run_that_never_passes_is_kept_with_a_warning(conjugate):
 
 def test_chains_of_unequal_lengths_are_not_joined(conjugate):
     runs = [pm.sample(n, model=conjugate, random_seed=1, **SHORT) for n in (20, 30)]
-    with pytest.raises(ValueError, match="20 and 30 draws; wanted: as many in both"):
+    with pytest.raises(ValueError, match="20 and 30 draws"):
         inference.join_chains(*runs)
-
-
-def test_one_seed_gives_the_same_runs_twice(conjugate):
-    one, two = (
-        inference.sample_until(ask_mean, 130, model=conjugate, random_seed=1, **SHORT)["posterior"] for _ in range(2)
-    )
-    np.testing.assert_array_equal(one["mu"], two["mu"])
 
 
 def test_what_was_sampled_before_an_interrupt_is_kept(conjugate):
@@ -344,7 +253,7 @@ def test_what_was_sampled_before_an_interrupt_is_kept(conjugate):
             raise KeyboardInterrupt
         return pm.sample(*args, **options)
 
-    with pytest.warns(UserWarning, match="Interrupted: the 4 chains before are kept"):
+    with pytest.warns(UserWarning, match="4 chains"):
         tree = inference.sample_until(ask_mean, 20, model=conjugate, random_seed=1, sample=sample, **SHORT)
     assert tree["posterior"].sizes["chain"] == 4
     calls[:] = [1]
@@ -393,23 +302,11 @@ def test_draws_are_those_of_pymcs_own_door(tree, hierarchy):
 
 
 def test_one_seed_gives_the_same_draws_twice_and_silently(tree, compiled, capfd, caplog):
+    compiled.with_data(X=-MOONS.X_train)  # leaves `compiled` as it was
     again = inference.sample_nuts(compiled, **ASKED)
     assert again["posterior"].to_dataset().equals(tree["posterior"].to_dataset())
     assert capfd.readouterr() == ("", "")
     assert caplog.text == ""
-
-
-def test_another_seed_and_another_chain_have_other_draws(tree, compiled):
-    other = inference.sample_nuts(compiled, **(ASKED | {"seed": 6}))
-    for name, values in tree["posterior"].data_vars.items():
-        assert not np.isin(values, other["posterior"][name]).any()
-        assert not np.isin(values[0], values[1]).any()
-
-
-def test_only_draws_after_tuning_are_kept(tree):
-    assert dict(tree["posterior"]["mu1"].sizes) == {"chain": 2, "draw": 40, "feature": 2, "hidden_1": 3}
-    assert set(tree) == {"posterior", "sample_stats"}
-    assert not tree["sample_stats"]["tuning"].any()
 
 
 def test_other_data_of_another_length_give_the_draws_that_compiling_anew_gives(compiled):
@@ -418,12 +315,6 @@ def test_other_data_of_another_length_give_the_draws_that_compiling_anew_gives(c
     found = inference.sample_nuts(compiled.with_data(X=new[0], labels=new[1]), **ASKED)
     expected = inference.sample_nuts(inference.compile_nuts(make_hierarchy(*new)), **ASKED)
     assert found["posterior"].to_dataset().equals(expected["posterior"].to_dataset())
-
-
-def test_other_data_leave_the_compiled_model_as_it_was(tree, compiled):
-    compiled.with_data(X=-MOONS.X_train)
-    again = inference.sample_nuts(compiled, **ASKED)
-    assert again["posterior"].to_dataset().equals(tree["posterior"].to_dataset())
 
 
 def test_a_higher_target_means_smaller_steps(compiled):
@@ -438,42 +329,24 @@ def test_no_tuning_at_all_is_allowed(compiled):
     assert inference.sample_nuts(compiled, seed=1, chains=1, draws=20, tune=0)["posterior"]["sd1"].shape == (1, 20)
 
 
-@pytest.mark.parametrize("seed", [None, -1, 1.5])
-def test_draws_that_could_not_be_made_again_are_refused(seed):
-    with pytest.raises(ValueError, match=r"seed=.*; wanted: an integer of at least 0"):
-        inference.sample_nuts(None, seed=seed)
-
-
-def test_a_model_that_is_not_compiled_is_refused(conjugate):
-    with pytest.raises(TypeError, match=r"compiled is a pm.Model; wanted: what compile_nuts makes of it, or pm.sample"):
+def test_what_cannot_be_sampled_is_refused(conjugate):
+    with pytest.raises(ValueError, match=r"seed=None; wanted: an integer"):
+        inference.sample_nuts(None, seed=None)
+    with pytest.raises(TypeError, match="wanted: what compile_nuts"):
         inference.sample_nuts(conjugate, seed=0)
-
-
-def test_what_is_no_model_is_not_compiled():
-    with pytest.raises(TypeError, match=r"model is a NoneType; wanted: a pm.Model"):
+    with pytest.raises(TypeError, match="NoneType; wanted"):
         inference.compile_nuts(None)
 
 
-@pytest.fixture(scope="module")
-def line():
-    """A regression with a known posterior: "twice" has a fixed shape, "line" has one that follows the data."""
+def test_deterministic_variables_of_a_fixed_shape_are_kept():
+    """A regression: "twice" has a fixed shape, "line" has one that follows the data."""
     with pm.Model(coords={"side": ["a", "b"]}) as model:
         x, y = pm.Data("x", np.ones(10), dims="point"), pm.Data("y", OBSERVED, dims="point")
         slope = pm.Normal("slope")
         pm.Deterministic("twice", pm.math.stack([slope, 2 * slope]), dims="side")
         pm.Normal("seen", pm.Deterministic("line", slope * x, dims="point"), 1, observed=y)
-    return inference.compile_nuts(model)
-
-
-def test_nuts_finds_a_known_posterior(line):
-    draws = inference.sample_nuts(line, seed=5, chains=2, draws=300, tune=200)["posterior"]["slope"].values
-    error = POSTERIOR_SD / np.sqrt(150)  # at least 150 effective draws of 600
-    assert draws.mean() == pytest.approx(POSTERIOR_MEAN, abs=4 * error)
-    assert draws.std() == pytest.approx(POSTERIOR_SD, rel=0.2)
-
-
-def test_deterministic_variables_of_a_fixed_shape_are_kept(line):
-    posterior = inference.sample_nuts(line.with_data(x=np.ones(3), y=np.ones(3)), **ASKED)["posterior"]
+    line = inference.compile_nuts(model).with_data(x=np.ones(3), y=np.ones(3))
+    posterior = inference.sample_nuts(line, **ASKED)["posterior"]
     assert set(posterior.data_vars) == {"slope", "twice"}
     assert list(posterior["side"].values) == ["a", "b"]
     np.testing.assert_array_equal(posterior["twice"], np.stack([posterior["slope"], 2 * posterior["slope"]], axis=-1))
@@ -526,18 +399,13 @@ ECHO = SimpleNamespace(with_data=lambda **given: given)  # in the place of a com
 
 
 def test_each_group_is_sampled_with_its_own_points_and_labels(sampled):
-    trees = inference.sample_groups(ECHO, MOONS.X_train, MOONS.y_train, seed=1, draws=7)
+    X, y = ([part[: 8 - g] for g, part in enumerate(values)] for values in (MOONS.X_train, MOONS.y_train))
+    trees = inference.sample_groups(ECHO, X, y, seed=1, draws=7)
     assert len(trees) == len(sampled) == 3
     for g, (given, asked) in enumerate(sampled):
-        np.testing.assert_array_equal(given["X"], MOONS.X_train[g])
-        np.testing.assert_array_equal(given["labels"], MOONS.y_train[g])
+        np.testing.assert_array_equal(given["X"], X[g])
+        np.testing.assert_array_equal(given["labels"], y[g])
         assert asked["draws"] == 7
-
-
-def test_groups_may_be_of_unequal_sizes(sampled):
-    X, y = ([part[: 8 - g] for g, part in enumerate(values)] for values in (MOONS.X_train, MOONS.y_train))
-    inference.sample_groups(ECHO, X, y, seed=1)
-    assert [len(given["X"]) for given, _ in sampled] == [8, 7, 6]
 
 
 def test_each_group_has_a_seed_of_its_own(sampled):
@@ -551,10 +419,8 @@ def test_each_group_has_a_seed_of_its_own(sampled):
 @pytest.mark.parametrize(
     ("X", "y", "message"),
     [
-        (MOONS.X_train, MOONS.y_train[:2], "X has 3 groups, y has 2; wanted: labels for each group"),
+        (MOONS.X_train, MOONS.y_train[:2], "3 groups, y has 2"),
         (MOONS.X_train, np.full((3, 8), [[0], [1], [2]]), r"y\[2\] holds the labels \[2\]"),
-        ([*MOONS.X_train[:2], MOONS.X_train[2] * np.nan], MOONS.y_train, "X holds 16 values that are NaN"),
-        ([*MOONS.X_train[:2], np.zeros((0, 2))], [*MOONS.y_train[:2], []], "an empty group"),
     ],
 )
 def test_a_wrong_group_is_named_before_the_first_is_sampled(sampled, X, y, message):
@@ -566,34 +432,28 @@ def test_a_wrong_group_is_named_before_the_first_is_sampled(sampled, X, y, messa
 # --- progress
 
 
-@pytest.mark.parametrize("setting", [None, "on", "off"])
-@pytest.mark.parametrize("terminal", [True, False])
-def test_a_terminal_is_watched_unless_the_environment_says_off(monkeypatch, setting, terminal):
+@pytest.mark.parametrize(
+    ("setting", "terminal", "ipython", "watched"),
+    [
+        (None, True, None, True),
+        (None, False, None, False),
+        ("on", False, SimpleNamespace(kernel=None), True),  # a live notebook
+        ("off", True, SimpleNamespace(kernel=None), False),
+    ],
+)
+def test_a_terminal_and_a_notebook_are_watched_unless_switched_off(monkeypatch, setting, terminal, ipython, watched):
     monkeypatch.setattr(sys, "stderr", SimpleNamespace(isatty=lambda: terminal))
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: ipython))
     monkeypatch.delenv("BNN_PROGRESS", raising=False)
     if setting:
         monkeypatch.setenv("BNN_PROGRESS", setting)
-    assert inference.is_watched() is (terminal and setting != "off")
-
-
-@pytest.mark.parametrize("setting", ["on", "off"])
-def test_a_live_notebook_is_watched_unless_the_environment_says_off(monkeypatch, setting):
-    kernel = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=None))
-    monkeypatch.setitem(sys.modules, "IPython", kernel)
-    monkeypatch.setenv("BNN_PROGRESS", setting)
-    assert inference.is_watched() is (setting == "on")
+    assert inference.is_watched() is watched
 
 
 @pytest.mark.parametrize("watched", [True, False])
 def test_progress_is_decided_when_a_sampler_is_told(monkeypatch, watched):
     monkeypatch.setattr(inference, "is_watched", lambda: watched)
     assert inference.ONE_CORE["progressbar"] is watched
-
-
-def test_an_ipython_without_a_kernel_is_no_notebook(monkeypatch):
-    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: None))
-    monkeypatch.setattr(sys, "stderr", SimpleNamespace(isatty=lambda: False))
-    assert inference.is_watched() is False
 
 
 def test_chapters_and_their_tests_run_unwatched(tmp_path):

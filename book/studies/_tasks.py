@@ -12,6 +12,7 @@ import json
 import os
 import sys
 import time
+import warnings
 from functools import lru_cache
 from importlib.metadata import version
 from itertools import groupby
