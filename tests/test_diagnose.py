@@ -60,16 +60,19 @@ def make_odd_chains(kind, shape):
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # ArviZ divides by the variance of constants
-@pytest.mark.parametrize("shape", [(4, 300, 70), (3, 101, 5), (2, 9, 20), (2, 8, 20), (2, 5, 20), (2, 4, 20)])
 @pytest.mark.parametrize("kind", ["random walks", "alternating", "with ties", "apart", "stuck", "constant"])
-def test_the_figures_are_those_of_arviz_for_odd_chains_too(kind, shape):
-    values = make_odd_chains(kind, shape)
-    found, columns = diagnose.diagnose(values), np.moveaxis(values, 2, 0)
-    np.testing.assert_allclose(found["rhat"], [array_stats.rhat(c) for c in columns], rtol=1e-9)
-    np.testing.assert_allclose(found["ess"], [array_stats.ess(c) for c in columns], rtol=1e-9)
-    tail = [array_stats.ess(c, method="tail", prob=(0.05, 0.95)) for c in columns]
-    np.testing.assert_allclose(found["ess_tail"], tail, rtol=1e-9)
-    np.testing.assert_allclose(found["mcse"], [array_stats.mcse(c) for c in columns], rtol=1e-9)
+def test_the_figures_are_those_of_arviz_for_odd_chains_too(kind):
+    for shape in [(4, 300, 20), (3, 101, 5), (2, 9, 20), (2, 8, 20), (2, 5, 20), (2, 4, 20)]:
+        values = make_odd_chains(kind, shape)
+        found, columns = diagnose.diagnose(values), np.moveaxis(values, 2, 0)
+        wanted = {
+            "rhat": [array_stats.rhat(c) for c in columns],
+            "ess": [array_stats.ess(c) for c in columns],
+            "ess_tail": [array_stats.ess(c, method="tail", prob=(0.05, 0.95)) for c in columns],
+            "mcse": [array_stats.mcse(c) for c in columns],
+        }
+        for name, figures in wanted.items():
+            np.testing.assert_allclose(found[name], figures, rtol=1e-9, err_msg=f"{name} of {shape}")
 
 
 def test_a_block_of_quantities_is_judged_as_each_alone():

@@ -166,8 +166,7 @@ def test_the_checks_hold_and_are_those_of_the_draws(name):
     np.testing.assert_allclose(info["diagnostics"]["r_hat"], found["r_hat"], atol=2e-6)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_files_are_small_and_hold_one_json(name):
+def test_files_are_small_and_hold_one_json():
     paths = list(FOLDER.rglob("*.zip"))
     assert sum(path.stat().st_size for path in paths) < 4e6
     for path in paths:
