@@ -220,6 +220,31 @@ def test_a_second_execution_writes_the_same_bytes(chapter):
     assert chapter.read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "written"),
+    [("# A chapter", "# Another title", True), ("A line.", "A rising line.", True), ("rows 1000", "rows 1001", False)],
+)
+def test_prose_goes_into_the_notebook_without_a_kernel_and_code_does_not(chapter, tmp_path, before, after, written):
+    md = tmp_path / "chapter.md"
+    md.write_text(CHAPTER.replace(before, after), encoding="utf-8")
+    md.with_suffix(".ipynb").write_bytes(chapter.read_bytes())
+    assert chapters.main(["--prose"], book=tmp_path) == 0
+    old, new = (nbformat.read(path, as_version=4) for path in (chapter, md.with_suffix(".ipynb")))
+    assert (old != new) is written
+    assert [cell.outputs for cell in checks.list_code(old)] == [cell.outputs for cell in checks.list_code(new)]
+    assert checks.find_unsealed(new) == checks.find_stale(new) == []
+    assert (checks.find_differences(new, jupytext.read(md, fmt="md:myst")) == []) is written
+
+
+def test_an_output_edited_by_hand_gets_no_new_prose(chapter, tmp_path):
+    md = tmp_path / "chapter.md"
+    md.write_text(CHAPTER.replace("# A chapter", "# Another title"), encoding="utf-8")
+    edited = chapter.read_text().replace("rows 1000", "rows 1002")
+    md.with_suffix(".ipynb").write_text(edited)
+    assert not chapters.bring_in_step(md)
+    assert md.with_suffix(".ipynb").read_text() == edited
+
+
 def test_a_failing_cell_leaves_the_notebook_and_is_named(tmp_path, capsys):
     md = tmp_path / "broken.md"
     md.write_text(CHAPTER.replace('print("rows 1000")', "1 / 0"), encoding="utf-8")

@@ -225,10 +225,46 @@ def _reuse(nb, target):
     expected = {"source": digest_code(nb), "depends": digest_all(nb), "machine": machine(), "seal": seal(old)}
     if old.metadata.get("bnn") != expected:
         return False
+    _take_outputs(old, nb)
+    return True
+
+
+def bring_in_step(path):
+    """Write a chapter's prose into its notebook, where the code is that which was run; nothing is executed.
+
+    Parameters
+    ----------
+    path : Path
+        The md file.
+
+    Returns
+    -------
+    bool
+        Whether the notebook was written: it was there, untouched since it was executed, and said something else.
+    """
+    nb, target = jupytext.read(path, fmt="md:myst"), Path(path).with_suffix(".ipynb")
+    try:
+        old = nbformat.read(target, as_version=4)
+    except (FileNotFoundError, NotJSONError):
+        return False
+    origin = old.metadata.get("bnn", {})
+    if (origin.get("source"), origin.get("seal")) != (digest_code(nb), seal(old)):
+        return False
+    _name_cells(nb)
+    _take_outputs(old, nb)
+    nb.metadata |= {key: old.metadata[key] for key in ("jupytext", "language_info", "bnn")}
+    nb.nbformat, nb.nbformat_minor = old.nbformat, old.nbformat_minor
+    if nb == old:
+        return False
+    _write(nb, target)
+    return True
+
+
+def _take_outputs(old, nb):
+    """Give a notebook the outputs of an older one with the same code."""
     code = [[cell for cell in book.cells if cell.cell_type == "code"] for book in (old, nb)]
     for before, now in zip(*code, strict=True):
         now.execution_count, now.outputs = before.execution_count, before.outputs
-    return True
 
 
 def _name_cells(nb):
@@ -298,6 +334,7 @@ def main(arguments=None, book=BOOK):
     parser = argparse.ArgumentParser(description="Execute book/<name>.md and write book/<name>.ipynb.")
     parser.add_argument("names", nargs="*", metavar="name", help="a chapter, without its suffix (default: all)")
     parser.add_argument("--again", action="store_true", help="execute even where only the prose has changed")
+    parser.add_argument("--prose", action="store_true", help="execute nothing: write changed prose into the notebooks")
     failed = False
     asked = parser.parse_args(arguments)
     try:
@@ -305,6 +342,10 @@ def main(arguments=None, book=BOOK):
     except ChapterError as error:
         print(error, file=sys.stderr)
         return 2
+    if asked.prose:
+        changed = [path.stem for path in chapters if bring_in_step(path)]
+        print(f"prose written into the notebooks of {', '.join(changed)}" if changed else "notebooks are in step")
+        return 0
     for path in chapters:
         print(f"{path.stem} … ", end="", flush=True)
         try:
