@@ -22,6 +22,7 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
+PATIENCE = 300_000  # ms for a page, on a machine that has other things to do
 COLOUR_RULES = ["color-contrast", "link-in-text-block"]  # what another theme can break
 AXE_OPTIONS = {
     "preload": False,  # axe would fetch style sheets anew, from wrong addresses, and log errors that are its own
@@ -96,6 +97,7 @@ def open_context(chromium, *, width=1280, theme="light"):
     context = chromium.new_context(
         viewport={"width": width, "height": 900}, color_scheme=theme, reduced_motion="reduce"
     )
+    context.set_default_timeout(PATIENCE)
     yield context
     context.close()
 
