@@ -1,10 +1,9 @@
 """Three files as a stranger might bring them; the three invented tables whose right advice is known: `studies.advice`.
 
-``python tests/strangers.py FOLDER`` writes ``shops.csv`` (30 shops, 5 features, bought or not), ``patients.csv``
-(25 patients with 4 to 9 measurements of a dose) and ``regions.csv`` (12 regions, 4 crops).
+`write_all` writes ``shops.csv`` (30 shops, 5 features, bought or not), ``patients.csv`` (25 patients with 4 to 9
+measurements of a dose) and ``regions.csv`` (12 regions, 4 crops).
 """
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -73,7 +72,3 @@ def write_all(folder):
     for name, path in paths.items():
         MAKERS[name]().to_csv(path, index=False)
     return paths
-
-
-if __name__ == "__main__":
-    print(*write_all(sys.argv[1]).values(), sep="\n")

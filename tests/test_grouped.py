@@ -1,11 +1,8 @@
 """From a table with any outcome to predictions: what is read, what is refused, new groups, rivals and advice."""
 
 import re
-import subprocess
-import sys
 import warnings
 
-import lots
 import numpy as np
 import pandas as pd
 import pytest
@@ -43,11 +40,6 @@ def read(frame, name, **changes):
     return outcome.read_outcome(frame, **(COLUMNS | {"outcome": name} | changes))
 
 
-def refuses(frame, name, message, **changes):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        read(frame, name, **changes)
-
-
 def make_fit(kind="binary", n_groups=4, n_draws=400, hidden=3, vary=None, seed=0, spread=0.5):
     """A fit as if sampled, of groups "g0", "g1", … and two features."""
     rng = np.random.default_rng(seed)
@@ -68,20 +60,9 @@ def make_fit(kind="binary", n_groups=4, n_draws=400, hidden=3, vary=None, seed=0
     classes = {"real": (), "binary": ("0", "1"), "classes": ("a", "b", "c")}[kind]
     level, width = (10.0, 2.0) if kind == "real" else (0.0, 1.0)
     groups = tuple(f"g{k}" for k in range(n_groups))
+    center, scale = np.array([1.0, 2.0]), np.array([2.0, 0.5])
     columns = {"group": "g", "label": "y"}
-    return grouped.Fit(
-        draws,
-        groups,
-        ("a", "b"),
-        classes,
-        kind,
-        columns,
-        np.array([1.0, 2.0]),
-        np.array([2.0, 0.5]),
-        level,
-        width,
-        None,
-    )
+    return grouped.Fit(draws, groups, ("a", "b"), classes, kind, columns, center, scale, level, width, None)
 
 
 def make_rows(fit, n=8, group="new", labels=True, seed=1):
@@ -116,12 +97,6 @@ def test_the_kind_is_found_from_the_column(frame, values, kind, classes):
     assert f"kind={kind!r}" in str(rows)
 
 
-def test_what_was_found_is_said_with_counts(frame):
-    assert "'by' has 3 classes, 'bus' (20 rows), 'car' (20 rows) and 'foot' (20 rows)" in str(read(frame, "by"))
-    assert "60 rows in 4 groups of 'town' (15 to 15 rows each), 2 features." in str(read(frame, "by"))
-    assert "probabilities are of '1'" in str(read(frame, "moved"))
-
-
 def test_a_named_kind_and_named_classes_are_taken(frame):
     frame["stars"] = np.resize([1, 2, 3], 60)
     assert read(frame, "stars", kind="real").labels.tolist()[:3] == [1, 2, 3]
@@ -142,12 +117,8 @@ def test_a_file_and_its_frame_hold_the_same_outcome(frame, tmp_path):
 def test_some_rows_keep_kind_and_classes(frame):
     some = read(frame, "by").take([4, 0])
     assert (some.labels.tolist(), some.kind, some.classes) == ([1, 0], "classes", ("bus", "car", "foot"))
-
-
-def test_rows_to_predict_have_no_outcome(frame):
-    rows = read(frame.drop(columns="moved"), None)
-    assert (rows.labels, rows.kind) == (None, None)
-    assert "no outcome" in str(rows)
+    none = read(frame.drop(columns="moved"), None)
+    assert (none.labels, none.kind) == (None, None)
 
 
 def test_a_few_rows_of_a_new_group_need_not_hold_every_class(frame):
@@ -159,60 +130,31 @@ def test_a_few_rows_of_a_new_group_need_not_hold_every_class(frame):
 # --- reading: what is refused --------------------------------------------------------------------------------
 
 
-def test_a_few_whole_numbers_are_refused_until_their_kind_is_named(frame):
-    message = "holds '1' (20 rows), '2' (20 rows) and '3' (20 rows); wanted: kind='classes' if these are names"
-    refuses(frame.assign(y=np.resize([1, 2, 3], 60)), "y", f"the table: outcome 'y' {message}")
-    refuses(frame.assign(y=np.resize([1, 2], 60)), "y", "wanted: kind='binary' if these are names, kind='real' if")
-
-
-def test_a_missing_outcome_is_located(frame):
-    frame["rent"] = frame["rent"].where(~frame.index.isin([3, 5]))
-    refuses(frame, "rent", "outcome 'rent' is missing in 2 rows of 60 (rows 3 and 5); wanted: a value in each row")
-
-
-def test_text_among_numbers_is_located_and_not_taken_for_a_class(frame):
-    frame["rent"] = frame["rent"].astype(object)
-    frame.loc[7, "rent"] = "high"
-    refuses(frame, "rent", "outcome 'rent' holds text, 'high', in 1 row of 60 (row 7); wanted: numbers")
-    frame.loc[7, "rent"] = "1.200,5"
-    refuses(frame, "rent", "wanted: '.' as the decimal point; or pass decimal=','")
-
-
-def test_an_outcome_that_does_not_vary_is_refused(frame):
-    refuses(frame.assign(moved=1), "moved", "outcome 'moved' is '1' in all rows that have one; wanted: an outcome that")
-
-
-def test_too_many_words_are_refused(frame):
-    words = frame.assign(y=[f"name {k}" for k in range(60)])
-    refuses(words, "y", "holds 60 different values, 'name 0', 'name 1', 'name 10' and 57 more; wanted: at most 20")
-
-
-def test_three_values_are_not_binary_and_alien_classes_are_located(frame):
-    refuses(frame, "by", "wanted: two classes, or kind='classes'", kind="binary")
-    refuses(frame, "by", "other classes in 20 rows of 60 (rows 2, 5, 8 and 17 more); wanted: one of 'bus' and 'car'",
-            classes=["bus", "car"])  # fmt: skip
-
-
-def test_an_infinite_outcome_is_refused(frame):
-    frame.loc[4, "rent"] = np.inf
-    refuses(frame, "rent", "outcome 'rent' is infinite or beyond 1e150 in 1 row of 60 (row 4)")
-
-
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("values", "changes", "words"),
     [
-        ({"kind": "yesno"}, "kind='yesno'; wanted: 'binary', 'real', 'classes', or None"),
-        ({"classes": "bus"}, "classes='bus' with kind=None; wanted: a list of different values"),
-        ({"classes": ["bus", "bus"]}, "wanted: a list of different values"),
-        ({"classes": ["bus", "car"], "kind": "real"}, "none for kind='real'"),
-        ({"classes": ["a", "b", "c"], "kind": "binary"}, "two for kind='binary'"),
-        ({"outcome": "bye"}, "no column 'bye'; there are"),
-        ({"outcome": "town"}, "column 'town' is there or asked for twice"),
-        ({"features": "age"}, "wanted: lists of column names"),
+        ([1, 2, 3], {}, "'1' (20 rows), '2' (20 rows) and '3' (20 rows); wanted: kind='classes'"),
+        ([1, 2], {}, "wanted: kind='binary'"),
+        ([1], {}, "'1' in all rows"),
+        ([np.nan] + [1.5, 2.5, 3.5] * 20, {}, "'y' is missing in 1 row of 60 (row 0); wanted: a value in each row"),
+        (["high", *np.linspace(1, 2, 59)], {}, "'y' holds text, 'high', in 1 row of 60 (row 0); wanted: numbers"),
+        (["1.200,5", *np.linspace(1, 2, 59)], {}, "or pass decimal=','"),
+        ([np.inf, *np.linspace(1, 2, 59)], {}, "'y' is infinite or beyond 1e150 in 1 row of 60 (row 0)"),
+        ([f"name {k}" for k in range(60)], {}, "60 different values, 'name 0', 'name 1', 'name 10' and 57 more"),
+        (["bus", "car", "foot"], {"kind": "binary"}, "wanted: two classes, or kind='classes'"),
+        (["bus", "car", "foot"], {"classes": ["bus", "car"]}, "in 20 rows of 60 (rows 2, 5, 8 and 17 more)"),
+        (["bus", "car"], {"kind": "yesno"}, "kind='yesno'; wanted: 'binary', 'real', 'classes', or None"),
+        (["bus", "car"], {"classes": "bus"}, "classes='bus' with kind=None; wanted: a list"),
+        (["bus", "car"], {"classes": ["bus", "bus"]}, "different values"),
+        (["bus", "car"], {"classes": ["bus", "car"], "kind": "real"}, "none for kind='real'"),
+        (["bus", "car"], {"classes": ["a", "b", "c"], "kind": "binary"}, "two for kind='binary'"),
+        (["bus", "car"], {"outcome": "bye"}, "no column 'bye'"),
+        (["bus", "car"], {"outcome": "town"}, "column 'town' is there or asked for twice"),
     ],
 )
-def test_arguments_that_make_no_sense_are_refused(frame, changes, message):
-    refuses(frame, "by", message, **changes)
+def test_an_outcome_that_cannot_be_used_is_counted_and_located(frame, values, changes, words):
+    with pytest.raises(ValueError, match=re.escape(words)):
+        read(frame.assign(y=np.resize(np.array(values, dtype=object), 60)), "y", **changes)
 
 
 def test_everything_that_is_wrong_is_said_at_once_with_lines_of_the_file(frame, tmp_path):
@@ -241,12 +183,9 @@ def test_hidden_weights_differ_between_groups_for_two_classes_only(frame, name, 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (
-            lambda f: f.assign(town="Ulm"),
-            "'moved' and 1 values of 'town'; wanted: rows of read_outcome with an outcome",
-        ),
-        (lambda f: f.assign(age=40), "the same in all rows: 'age'; wanted: features that vary"),
-        (lambda f: f.assign(moved=(f.index < 3).astype(int)), "too few rows of 'moved' '1' (3 rows); wanted: at least"),
+        (lambda f: f.assign(town="Ulm"), "1 values of 'town'"),
+        (lambda f: f.assign(age=40), "the same in all rows: 'age'"),
+        (lambda f: f.assign(moved=(f.index < 3).astype(int)), "'1' (3 rows); wanted: at least"),
     ],
 )
 def test_rows_that_no_network_can_learn_from_are_refused(frame, change, message):
@@ -336,37 +275,31 @@ def test_labelled_rows_pull_a_new_group_towards_them(kind):
     assert picked(after).mean() > picked(before).mean() + 0.05
     assert 50 <= after.effective <= 400  # draws; the 8,000 offsets are no more than these
     assert before.draws.shape == after.draws.shape
+    again, other = (grouped.predict_new_group(fit, rows, rows, seed=seed).draws for seed in (1, 2))
+    np.testing.assert_array_equal(again, after.draws)
+    assert not np.array_equal(other, after.draws)
 
 
 def test_more_than_the_draws_can_bear_is_refused():
     fit = make_fit("binary", n_draws=60, spread=2.0)
     rows = make_rows(fit, n=300)
-    with pytest.raises(
-        ValueError, match=r"the 300 labelled rows of 'new' leave .* effective draws; wanted: at least 50"
-    ):
+    with pytest.raises(ValueError, match=r"300 labelled rows of 'new'.* wanted: at least 50"):
         grouped.predict_new_group(fit, rows, rows, seed=1, n_offsets=2)
 
 
 def test_rows_of_a_known_group_or_of_two_or_of_another_outcome_are_refused():
     fit = make_fit()
-    with pytest.raises(ValueError, match="the rows are of group 'g1'; wanted: rows of one group, which is not in"):
+    with pytest.raises(ValueError, match="group 'g1'; wanted: rows of one group"):
         grouped.predict_new_group(fit, make_rows(fit, group="g1"), seed=1)
     with pytest.raises(ValueError, match="'n1' and 'n2'"):
         grouped.predict_new_group(fit, make_rows(fit, group="n1"), make_rows(fit, group="n2"), seed=1)
-    with pytest.raises(ValueError, match="known has an outcome of kind 'real'"):
+    with pytest.raises(ValueError, match="kind 'real'"):
         grouped.predict_new_group(fit, make_rows(fit), make_rows(make_fit("real")), seed=1)
     turned = outcome.Rows(**(vars(make_rows(fit)) | {"features": ("b", "a")}))
     with pytest.raises(ValueError, match="the table has the features"):
         grouped.predict(fit, turned, seed=1)
-    with pytest.raises(ValueError, match="seed=None; wanted: an integer"):
+    with pytest.raises(ValueError, match="seed=None"):
         grouped.predict_new_group(fit, make_rows(fit), seed=None)
-
-
-def test_predictions_of_one_seed_are_equal():
-    fit = make_fit("classes")
-    a, b, c = (grouped.predict_new_group(fit, make_rows(fit), seed=s).draws for s in (1, 1, 2))
-    np.testing.assert_array_equal(a, b)
-    assert not np.array_equal(a, c)
 
 
 @pytest.mark.parametrize("kind", ["binary", "real", "classes"])
@@ -405,9 +338,8 @@ def test_every_kind_has_its_columns_and_can_be_written_twice(tmp_path, kind, nam
     assert ((found["low"] < found["high"]) & (found["ignorance"] > 0)).all()
 
 
-@pytest.mark.parametrize("interval", [0.5, 0.9, 0.99])
-def test_the_interval_of_a_number_holds_its_share_of_the_mixture(interval):
-    fit = make_fit("real")
+def test_the_interval_of_a_number_holds_its_share_of_the_mixture():
+    fit, interval = make_fit("real"), 0.8
     rows = make_rows(fit, group=None)
     p = grouped.predict(fit, rows)
     found = outcome.tabulate(fit, rows, p, interval=interval)
@@ -431,19 +363,11 @@ def test_what_a_single_fit_cannot_say_is_left_empty():
 def test_a_file_of_something_else_is_never_written_over(tmp_path):
     path = tmp_path / "mine.csv"
     path.write_text("town,age\nUlm,3\n")
-    with pytest.raises(ValueError, match=r"mine\.csv is there already and holds no predictions"):
+    with pytest.raises(ValueError, match=r"mine\.csv is there already"):
         outcome.check_path(path)
-    with pytest.raises(OSError, match="is a folder, or in one that does not exist"):
+    with pytest.raises(OSError, match="folder"):
         outcome.check_path(tmp_path / "no" / "p.csv")
     assert path.read_text() == "town,age\nUlm,3\n"
-
-
-def test_a_column_of_the_table_with_the_name_of_a_figure_is_refused():
-    fit = make_fit()
-    rows = make_rows(fit, group=None)
-    rows = outcome.Rows(**(vars(rows) | {"columns": {"group": "low", "label": "y"}}))
-    with pytest.raises(ValueError, match="the table has a column 'low', and so have the predictions"):
-        outcome.tabulate(fit, rows, grouped.predict(fit, rows))
 
 
 # --- rivals and cross-validation -----------------------------------------------------------------------------
@@ -474,8 +398,17 @@ def test_classes_are_spread_over_the_folds(frame):
     assert np.bincount(fold).tolist() == [20, 20, 20]
 
 
-@pytest.mark.parametrize("name", ["line", "quadratic", "trees"])
-@pytest.mark.parametrize("outcome_", ["moved", "rent", "by"])
+@pytest.mark.parametrize(
+    ("name", "outcome_"),
+    [
+        ("line", "rent"),
+        ("quadratic", "moved"),
+        ("quadratic", "by"),
+        ("trees", "moved"),
+        ("trees", "rent"),
+        ("trees", "by"),
+    ],
+)
 def test_rivals_predict_every_kind_and_groups_that_they_never_saw(frame, monkeypatch, name, outcome_):
     monkeypatch.setattr(rivals, "TREES", {"max_iter": (5,)})
     rows = read(frame, outcome_)
@@ -576,7 +509,7 @@ def test_a_group_on_both_sides_of_a_fold_is_noticed(straight, monkeypatch):
     fake = make_fit("real")
     monkeypatch.setattr(grouped, "fit", lambda *a, **k: fake)
     rows = make_rows(fake, group=None)
-    with pytest.raises(RuntimeError, match="a group stands on both sides of a fold"):
+    with pytest.raises(RuntimeError, match="both sides"):
         rivals._predict_network(rows, np.arange(8), rows, None, 0, None, True)
 
 
@@ -610,16 +543,16 @@ def make_comparison(means, sd=0.05, n_groups=20, seed=0):
 def test_the_network_is_advised_only_where_it_clearly_leads_else_the_simplest_that_keeps_up(means, chosen):
     found = make_comparison(means)
     assert rivals.choose(found) == chosen
-    assert rivals.advise(found).startswith(f"Use {rivals.NAMES[chosen]}: on new rows")
+    assert rivals.advise(found).startswith(f"Use {rivals.NAMES[chosen]}")
 
 
 def test_a_network_whose_chains_disagree_is_not_judged_and_it_is_said_what_to_do():
     found = make_comparison({"line": 0, "quadratic": 0.1, "network": 0.3})
     assert rivals.choose(found, converged=False) == "quadratic"
     said = rivals.advise(found, converged=False)
-    assert said.startswith("The network cannot be judged: its chains do not agree")
-    assert "sampler={'draws': …, 'tune': …} with more of both" in said
-    assert said.endswith("Until then, use squares and products, with a level for each group, of the rivals.")
+    assert "cannot be judged" in said
+    assert "more of both" in said
+    assert rivals.NAMES["quadratic"] in said
 
 
 @pytest.mark.parametrize(("lead", "chosen"), [(2.0, "line"), (2.7, "line"), (2.9, "network")])
@@ -633,34 +566,13 @@ def test_a_lead_within_its_errors_is_no_lead(lead, chosen):
     assert rivals.choose(found) == chosen
 
 
-def test_with_few_groups_the_error_is_over_rows_and_it_says_so():
-    found = make_comparison({"line": 0, "network": 0.3}, n_groups=5)
-    assert "standard error over rows (fewer than 8 groups)" in rivals.advise(found)
-    each = (found.lpd["rows"]["network"] - found.lpd["rows"]["line"]).to_numpy()
-    assert found.gain("network", "line")[1] == pytest.approx(each.std(ddof=1) / np.sqrt(200))
-
-
-def test_the_error_over_groups_counts_groups(straight):
-    found = make_comparison({"line": 0, "network": 0.3})
-    by_group = (found.lpd["rows"]["network"] - found.lpd["rows"]["line"]).groupby(found.group).mean()
-    assert found.gain("network", "line")[1] == pytest.approx(by_group.std(ddof=1) / np.sqrt(20))
-
-
-def test_the_time_of_bambi_is_said_by_itself():
-    cost = grouped.Cost(600.0, 1e8, None)
-    said = rivals._say_rest(cost, grouped.SAMPLER, 10, ("line", "hierarchical line"))
-    assert said == (
-        "10 short ones for the comparison about 12 minutes, and the rivals about 4 minutes, of which Bambi, which "
-        "compiles in each fold, about 4 minutes; rivals=('line',) leaves it out"
-    )
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0.1, "1 second"), (44, "44 seconds"), (60, "1 minute"), (200, "3 minutes"), (7100, "2 hours")],
-)
-def test_times_are_said_in_units_of_their_size(seconds, text):
-    assert grouped.say_time(seconds) == f"about {text}"
+@pytest.mark.parametrize(("n_groups", "n"), [(5, 200), (20, 20)])
+def test_the_error_of_a_lead_is_over_groups_or_over_rows_where_groups_are_few(n_groups, n):
+    found = make_comparison({"line": 0, "network": 0.3}, n_groups=n_groups)
+    each = found.lpd["rows"]["network"] - found.lpd["rows"]["line"]
+    each = each if n == 200 else each.groupby(found.group).mean()
+    assert found.gain("network", "line")[1] == pytest.approx(each.std(ddof=1) / np.sqrt(n))
+    assert ("fewer than 8 groups" in rivals.advise(found)) == (n == 200)
 
 
 def test_nothing_is_sampled_before_everything_was_asked(frame, tmp_path, monkeypatch):
@@ -672,9 +584,9 @@ def test_nothing_is_sampled_before_everything_was_asked(frame, tmp_path, monkeyp
     options = COLUMNS | {"outcome": "moved", "seed": 1, "rivals": FAST}
     with pytest.raises(ValueError, match="holds no predictions"):
         rivals.answer(frame, **options, out=tmp_path / "mine.csv")
-    with pytest.raises(ValueError, match="the table has a column 'low', and so have the predictions"):
+    with pytest.raises(ValueError, match="column 'low'"):
         rivals.answer(frame.rename(columns={"town": "low"}), **(options | {"group": "low"}))
-    with pytest.raises(ValueError, match=re.escape("predict=frame[frame['moved'].isna()], and the others as the")):
+    with pytest.raises(ValueError, match=re.escape("predict=frame[frame['moved'].isna()]")):
         rivals.answer(frame.assign(moved=frame["moved"].where(frame.index > 5)), **options)
     with pytest.raises(ValueError, match="'income' is missing in 1 row"):
         rivals.answer(frame, **options, predict=frame.assign(income=frame["income"].where(frame.index > 0)))
@@ -689,20 +601,12 @@ def network():
     return grouped.estimate(read_known("shared", 0), sampler=SHORT)
 
 
-@pytest.mark.parametrize("sampler", [{"chains": 1}, {"draw": 100}])
-def test_a_sampler_that_leaves_nothing_to_judge_is_refused_before_compiling(frame, sampler):
-    with pytest.raises(ValueError, match=r"wanted: some of chains, .*; at least 2 chains of 4 draws"):
-        grouped.estimate(read(frame, "rent"), sampler=sampler)
-
-
-def test_options_beside_a_compiled_network_are_refused(network):
-    with pytest.raises(ValueError, match="options n_units and a compiled network; wanted: one of them"):
+def test_options_of_a_fit_that_make_no_sense_are_refused(frame, network):
+    for sampler in ({"chains": 1}, {"draw": 100}):
+        with pytest.raises(ValueError, match=r"wanted: some of chains, .*; at least 2 chains"):
+            grouped.estimate(read(frame, "rent"), sampler=sampler)
+    with pytest.raises(ValueError, match="n_units and a compiled network; wanted: one"):
         grouped.fit(read_known("shared", 0), seed=0, network=network.network, n_units=3)
-
-
-def test_cost_is_said_in_minutes_and_megabytes(network):
-    assert re.fullmatch(r"about \d+ (second|minute)s? on one core, [\d,]+ MB for draws", str(network))
-    assert 0 < network.seconds < np.inf
 
 
 def test_a_fit_can_be_made_again_and_learns_from_the_rows_that_it_was_given(network):
@@ -716,7 +620,7 @@ def test_a_fit_can_be_made_again_and_learns_from_the_rows_that_it_was_given(netw
     assert isinstance(a.verdict, diagnose.Verdict)
 
 
-@lots.seldom("book/bnn/grouped.py", "tests/test_grouped.py")
+@pytest.mark.slow
 def test_a_few_rows_of_its_own_say_nearly_what_a_fit_with_them_says(network):
     """Weights against a direct fit: four rows of a group, added afterwards or from the start."""
     rows = read_known("shared", 0)
@@ -746,11 +650,9 @@ def test_from_a_table_to_a_file_in_one_call(tmp_path, capsys, monkeypatch, netwo
         n_folds=2, rivals=("line",), sampler=SHORT, unconverged=True,
     )  # fmt: skip
     said = capsys.readouterr().out
-    for text in ("kind='real'", "New groups: 'new'.", "on one core", "p.csv: 10 rows by the hierarchical network"):
+    for text in ("kind='real'", "'new'", "on one core", "p.csv: 10 rows by the hierarchical network"):
         assert text in said
-    scores = [line for line in said.splitlines() if line.startswith(("line ", "network "))]
-    assert len(scores) == 4  # of rows, and of groups
-    assert max(map(len, scores)) <= 88
+    assert sum(line.startswith(("line ", "network ")) for line in said.splitlines()) == 4  # of rows, and of groups
     written = pd.read_csv(tmp_path / "p.csv")
     assert written["g"].tolist() == ["g00"] * 5 + ["new"] * 5
     assert written["ignorance"][5:].mean() > written["ignorance"][:5].mean()
@@ -785,11 +687,3 @@ def test_a_stranger_goes_from_file_to_predictions(tmp_path, name):
     assert found.fit.verdict.converged, str(found.fit.verdict)
     assert len(pd.read_csv(tmp_path / "predictions.csv")) == len(pd.read_csv(path))
     assert found.advice.startswith("Use ")
-
-
-def test_the_strangers_files_are_written_by_a_script(tmp_path):
-    subprocess.run([sys.executable, strangers.__file__, tmp_path], check=True)
-    sizes = {name: len(pd.read_csv(tmp_path / f"{name}.csv")) for name in strangers.MAKERS}
-    assert sizes == {name: len(make()) for name, make in strangers.MAKERS.items()}
-    patients = pd.read_csv(tmp_path / "patients.csv")["patient"].value_counts()
-    assert (len(patients), patients.min() >= 4, patients.max() <= 9) == (25, True, True)
