@@ -4,7 +4,6 @@ import warnings
 from itertools import pairwise
 
 import jax
-import lots
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
@@ -236,6 +235,12 @@ FUSES = {
 }
 
 
+def leave(cases, quick):
+    """All but the quick cases are left to `make test-all`: each compiles two models."""
+    assert set(quick) <= set(cases)
+    return [pytest.param(case, marks=[] if case in quick else [pytest.mark.slow]) for case in cases]
+
+
 def make(build):
     with pm.Model() as model:
         build()
@@ -259,9 +264,13 @@ def evaluate(model, point):
     return model.compile_fn([model.logp(), gradient], inputs=model.value_vars, mode="FAST_COMPILE")(point)
 
 
-@pytest.mark.parametrize(
-    "name", lots.draw(FUSES, 6, always=["@", "two biases", "group biases", "rows, @", "padded, logit[mask]"])
-)
+QUICK_FUSES = (
+    "@", "transposed", "one of several columns", "sum of products", "two biases", "relu product", "group biases",
+    "rows, @", "padded, logit[mask]", "groups that share layers",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", leave(FUSES, QUICK_FUSES))
 def test_a_network_is_recognised_however_it_is_typed(name):
     model = make(FUSES[name])
     fast = fuse(model, check=False)
@@ -404,14 +413,13 @@ OUTCOMES = {  # what is typed, how many networks are found
 }
 
 
-@pytest.mark.parametrize(
-    "name",
-    lots.draw(
-        OUTCOMES,
-        7,
-        always=["normal", "normal, rows", "classes of groups", "normal, noise is an output", "normal, outputs first"],
-    ),
-)
+QUICK_OUTCOMES = (
+    "normal", "normal, rows", "normal, noise is an output", "normal, outputs first", "normal, a line beside it",
+    "student, masked", "classes of groups", "several outcomes",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", leave(OUTCOMES, QUICK_OUTCOMES))
 def test_a_network_under_another_outcome_is_fused_and_the_outcome_stays(name):
     build, n_networks = OUTCOMES[name]
     model = make(build)
@@ -436,7 +444,7 @@ def test_an_output_that_differs_is_an_error_with_its_difference(monkeypatch):
         fuse(make(OUTCOMES["normal"][0]))
 
 
-@lots.seldom("book/bnn/fuse.py", "tests/test_fuse.py")
+@pytest.mark.slow
 def test_likelihood_and_predictions_of_another_outcome_need_no_other_model():
     model = make(OUTCOMES["normal, rows"][0])
     fast = fuse(model, check=False)
@@ -789,7 +797,7 @@ def test_an_unknown_type_of_numbers_is_named():
         fuse(make_rows(), dtype="float16")
 
 
-@lots.seldom("book/bnn/fuse.py", "tests/test_fuse.py")
+@pytest.mark.slow
 def test_a_fused_model_can_be_sampled():
     model = make_rows()
     with fuse(model, check=False):
@@ -810,7 +818,7 @@ def test_a_fused_model_can_be_sampled():
     assert np.isfinite(fit.hist).all()
 
 
-@lots.seldom("book/bnn/fuse.py", "tests/test_fuse.py")
+@pytest.mark.slow
 def test_nutpie_compiles_it_and_exchanges_data():
     nutpie = pytest.importorskip("nutpie")
     compiled = nutpie.compile_pymc_model(fuse(make_rows(), check=False))
@@ -820,7 +828,9 @@ def test_nutpie_compiles_it_and_exchanges_data():
     np.testing.assert_allclose(h, np.tanh(np.einsum("of,ofh->oh", -XR, w1[group[::-1]])), rtol=1e-9)
 
 
-@pytest.mark.parametrize("name", lots.draw(["group biases", "rows, @", "padded, logit[mask]", "dims and data"], 1))
+@pytest.mark.parametrize(
+    "name", leave(["group biases", "rows, @", "padded, logit[mask]", "dims and data"], ["padded, logit[mask]"])
+)
 def test_jax_takes_it(name):
     from pymc.sampling.jax import get_jaxified_logp
 
