@@ -3,7 +3,6 @@
 import string
 import tracemalloc
 from http.client import IncompleteRead
-from io import BytesIO
 from json import JSONDecodeError
 from pathlib import Path
 from urllib.error import URLError
@@ -363,24 +362,3 @@ def test_without_mnist_the_reader_is_told_what_to_do(error, monkeypatch):
         digits.load(seed=0, source="mnist")
     assert told.value.__cause__ is error
     assert str(error) in str(told.value)
-
-
-class Stream(BytesIO):
-    """An answer from the network that breaks off."""
-
-    def info(self):
-        return {}
-
-    def read(self, *_):
-        if self.tell():
-            raise ConnectionResetError("half way")
-        return super().read(5)
-
-
-@pytest.mark.filterwarnings("ignore:A network error occurred", "ignore:Invalid cache")
-def test_a_fetch_that_breaks_off_leaves_nothing_behind(monkeypatch, tmp_path):
-    monkeypatch.setattr("sklearn.datasets._openml.urlopen", lambda *_, **__: Stream(b'{"data": {}}'))
-    monkeypatch.setattr("sklearn.datasets._openml.time.sleep", lambda seconds: None)  # between its attempts
-    with pytest.raises(ConnectionError, match="could not be fetched"):
-        digits.load(seed=0, source="mnist", data_home=tmp_path)
-    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

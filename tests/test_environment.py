@@ -50,20 +50,12 @@ def test_where_compiled_code_is_kept_stays_the_users():
     assert environ["PYTENSOR_FLAGS"] == f"base_compiledir=/tmp/x,{environment.PYTENSOR_FLAG}"
 
 
-@pytest.mark.parametrize("home", [None, "", "/proc/nowhere"])
+@pytest.mark.parametrize("home", [None, "/proc/nowhere"])
 def test_without_a_home_that_can_be_written_to_there_is_another_one(home):
     environ = {} if home is None else {"HOME": home}
     environment.apply(environ)
     assert os.access(environ["HOME"], os.W_OK)
     assert environ["HOME"] != BARE["HOME"]
-
-
-def test_applying_twice_is_applying_once():
-    environ = {"HOME": BARE["HOME"]}
-    environment.apply(environ)
-    once = dict(environ)
-    environment.apply(environ)
-    assert environ == once == SETTINGS | {"HOME": BARE["HOME"]}
 
 
 def test_a_jupyter_kernel_has_the_settings_and_pytensor_obeys(tmp_path):
@@ -114,17 +106,17 @@ plt.show()
 """
 
 
+@pytest.mark.slow  # a minute; that a kernel has the settings is asked above
 def test_a_hostile_environment_and_an_empty_one_give_the_same_bytes(tmp_path):
     compiled = f"base_compiledir={pytensor.config.base_compiledir}"  # it takes a minute to fill
     written = []
     for name, environ in (("empty", BARE), ("hostile", HOSTILE | BARE | {"HOME": "/proc/nowhere"})):
         folder = tmp_path / name
         folder.mkdir()
-        (folder / "chapter.md").write_text(CHAPTER)
+        chapter = folder / "chapter.md"
+        chapter.write_text(CHAPTER)
         flags = ",".join([environ.get("PYTENSOR_FLAGS", ""), compiled])
-        code = (
-            f"import pathlib; from tools.chapters import execute; execute(pathlib.Path({str(folder / 'chapter.md')!r}))"
-        )
+        code = f"import pathlib; from tools import chapters; chapters.execute(pathlib.Path({str(chapter)!r}))"
         path = os.path.dirname(os.path.dirname(environment.__file__))
         subprocess.run(
             [sys.executable, "-c", code], env=environ | {"PYTENSOR_FLAGS": flags, "PYTHONPATH": path}, check=True
@@ -137,10 +129,7 @@ def test_a_hostile_environment_and_an_empty_one_give_the_same_bytes(tmp_path):
     ("name", "value", "differs"),
     [
         ("OPENBLAS_CORETYPE", "Prescott", {"blas", "matrices"}),
-        ("OPENBLAS_NUM_THREADS", "2", {"blas", "matrices"}),
-        ("PYTENSOR_FLAGS", "numba__fastmath=True", {"numba"}),
-        ("PYTENSOR_FLAGS", "numba__fastmath=False,floatX=float32", {"pytensor"}),
-        ("TZ", "UTC", set()),
+        ("PYTENSOR_FLAGS", "numba__fastmath=True,floatX=float32", {"numba", "pytensor"}),
     ],
 )
 def test_what_is_read_back_is_what_the_libraries_do(name, value, differs):
@@ -191,19 +180,14 @@ def test_installing_puts_the_settings_into_every_start(copied):
     assert json.loads(done.stdout)["PYTENSOR_FLAGS"] == environment.PYTENSOR_FLAG
 
 
-@pytest.mark.parametrize("lost", ["book", "bnn", "environment.py"])
+@pytest.mark.parametrize("lost", ["book", "environment.py"])
 def test_a_lost_book_does_not_disturb_the_start_of_python(copied, lost):
     book, _ = copied
     if lost == "environment.py":  # as where an older commit is checked out: caches stay
         for file in (book / "bnn").glob("*.py"):
             file.unlink()
     else:
-        shutil.rmtree({"book": book, "bnn": book / "bnn"}[lost])
+        shutil.rmtree(book)
     done = start_with_pth(*copied)
     assert done.stderr == ""
     assert "PYTENSOR_FLAGS" not in json.loads(done.stdout)
-
-
-def test_a_wrong_command_says_how_it_is_called():
-    done = subprocess.run([sys.executable, environment.__file__], capture_output=True, text=True, check=False, env=BARE)
-    assert (done.returncode, done.stderr.strip()) == (1, "usage: python book/bnn/environment.py --install")
