@@ -1,4 +1,4 @@
-"""The decks' settings, for `make slides`: reveal.js from MyST, with everything it loads beside it."""
+"""The decks' settings, reveal.js from MyST, with everything it loads beside it."""
 
 import sys
 from pathlib import Path
