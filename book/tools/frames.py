@@ -1,6 +1,6 @@
 """Make the pictures that a reader moves with a slider: ``book/_static/frames/<name>-<k>.png`` and ``<name>.json``.
 
-    python -m tools.frames            both
+    python -m tools.frames            all: growth_curve, group_sd, new_category
     python -m tools.frames new_category
 
 Each picture is computed here, with the book's models and verdicts; the page shows one at a time.
@@ -10,7 +10,6 @@ import hashlib
 import json
 import sys
 
-import jupytext
 import matplotlib
 import numpy as np
 import pymc as pm
@@ -20,10 +19,11 @@ import matplotlib.pyplot as plt
 from bnn import data, diagnose, inference, models, plots, predict, priors, score, symmetry
 from bnn.cache import cached
 from bnn.fuse import fuse
-from PIL import Image
 
 from tools.chapters import BOOK
 from tools.repo import digest as digest_rows
+from tools.stills import shrink
+from tools.stored import run_cells
 
 FOLDER = BOOK / "_static" / "frames"
 N_HIDDEN = (12, 12)
@@ -42,21 +42,13 @@ def fit_hierarchical():
     return moons, cached(pm.sample)(model=fuse(model), random_seed=SEED, **settings)
 
 
-def shrink(path):
-    """Keep the 256 colours that `bnn.plots` would: a third of the bytes, and no difference to the eye."""
-    with Image.open(path) as picture:
-        small = plots._reduce_colors(np.asarray(picture.convert("RGB")))
-    small.save(path, optimize=True)
-
-
 def write_frames(name, label, frames):
     """Write the pictures of a slider: `frames` are tuples (value as text, figure, alternative text)."""
-    FOLDER.mkdir(parents=True, exist_ok=True)
     found = []
     for k, (value, figure, alt) in enumerate(frames):
         path = FOLDER / f"{name}-{k}.png"
         figure.savefig(path, dpi=200)  # sharp on screens of double density; not cut, so that all have one size
-        shrink(path)
+        shrink(path, dpi=None)
         plt.close(figure)
         width, height = (round(100 * inches) for inches in figure.get_size_inches())
         found.append({"file": path.name, "value": value, "alt": alt, "width": width, "height": height})
@@ -175,21 +167,9 @@ def describe_size(n, found):
     return f"Two class probability surfaces of a new category with {points}. Of 500 test points {right} are right."
 
 
-def run_page(name):
-    """What the cells of a chapter define, up to its result: its slider is drawn by what the page shows (dict)."""
-    defined = {}
-    for cell in jupytext.read(BOOK / f"{name}.md").cells:
-        if cell.cell_type == "code":
-            exec(compile(cell.source, name, "exec"), defined)
-            plt.close("all")
-            if "result" in cell.metadata.get("tags", []):
-                return defined
-    raise SystemExit(f"{name} has no cell tagged `result`")
-
-
 def draw_growth_curve():
     """One chick of `growth_curves` after 0 to 10 weighings, with the bands of the page."""
-    page = run_page("growth_curves")
+    page = run_cells("growth_curves", "fig-growth-curves-result")
     if not page["verdict"].converged:
         raise SystemExit(f"{page['verdict']}; a fit that fails is not shown")
     own, draws = page["own"], page["draws"]
