@@ -1,10 +1,16 @@
-"""The live boxes, as readers use them: by mouse, by finger, by keyboard, and where they cannot be had.
+"""The live boxes, the pad and the maps that answer, as readers use them: by mouse, finger, keyboard, or not at all.
 
-Nothing is timed. What a chain computes is the business of `test_live_engine.py`; here is what becomes of it on a page.
+Nothing is timed. What is computed is the business of `test_live_engine.py` and `test_live_stored.py`; here is what
+becomes of it on a page. Most pages here hold a box and nothing else, so that no site is built for them.
 """
 
+import base64
 import re
+import shutil
+import subprocess
 from contextlib import contextmanager
+from io import BytesIO
+from queue import Queue
 
 import numpy as np
 import pytest
@@ -12,63 +18,88 @@ from book_live import has_live_box
 from docutils import nodes
 from docutils.utils import new_document
 from PIL import Image
-from test_site import PAGES, ROOT, address, chromium, expect_none, parse, site
-from tools.browser import find_axe_violations, open_page, open_tab, serve
+from tools import stored
+from tools.browser import QuietHandler, find_axe_violations, open_tab, serve
+from tools.chapters import BOOK
 from tools.stills import shrink
 
-__all__ = ["address", "chromium", "site"]  # fixtures of the site's tests
 PATIENCE = 240_000  # ms for a verdict, on a machine that has other things to do
 AGREE = re.compile(r"^Four chains agree: R-hat 1\.0\d\d, ESS [\d,]+\. These pictures can be trusted\.$")
-CHAPTER, FRONT, TIE = "book/flat_advi.html", "book/index.html", "book/hierarchical_nuts.html"
 START = "#moons=1.5.4.0.0.IqqeVV"  # one seed, five units, prior sd 1, and two points: a run of a second or two
-
+DIGITS, FLAT = (stored.read(name) for name in ("digits", "flat_advi"))
+MAPS = {figure["figure"]: figure["panels"] for figure in FLAT["figures"]}
 
 BARE = """<!doctype html><html lang="en"><title>A live box and nothing else</title><link rel="icon" href="data:,">
 <meta name="viewport" content="width=device-width"><link rel="stylesheet" href="/_static/live.css">
-<body class="bd-content"><p style="height: 120vh">above</p><figure class="live-KIND" id="fig-KIND">
-<img src="/_static/live/KIND.png" alt="a still" width="300"><figcaption>A caption.</figcaption></figure>
-<p style="height: 150vh">below</p><script type="module" src="/_static/live/start.js"></script>"""
+<link rel="stylesheet" href="/_static/live/stored.css">
+<body class="bd-content"><p style="height: 300vh">above</p>CONTENT
+<p style="height: 150vh">below</p><script type="module" src="/_static/live/SCRIPT"></script>"""
+BOX = """<figure class="live-KIND" id="fig-KIND"><img src="/_static/live/KIND.png" alt="a still" width="300">
+<figcaption>A caption.</figcaption></figure>"""
+
+
+def write_bare(name):
+    """The page of the box, the pad or the maps of this name."""
+    if name == "digits":
+        content = '<div class="cell"><figure id="fig-digits-drawn"></figure></div>'
+    elif name == "flat_advi":
+        pictures = {label: base64.b64encode(stored.read_picture(name, label)).decode() for label in MAPS}
+        content = "".join(
+            f'<div id="{label}"><span style="display: block; position: relative" class="growing">'
+            f'<img src="data:image/png;base64,{picture}" alt="" width="700"></span></div>'
+            for label, picture in pictures.items()
+        )
+    else:
+        content = BOX.replace("KIND", name)
+    script = stored.read(name)["script"] if name in stored.STORED else "start.js"
+    return BARE.replace("CONTENT", content).replace("SCRIPT", script)
+
+
+def show_bare(route):
+    """Answer with the page that the address names."""
+    name = route.request.url.rpartition("/")[2].partition("#")[0]
+    route.fulfill(body=write_bare(name), content_type="text/html")
 
 
 @pytest.fixture(scope="module")
 def bare():
-    """Where the sources are served; `open_box` shows a page there that has a box and no more, so no site is built."""
-    with serve(ROOT / "book") as url:
+    """Where the sources are served, and below it pages that have a box and no more."""
+    with serve(BOOK) as url:
         yield f"{url}bare/"
 
 
-def show_bare(route):
-    """Answer with the page of the box that the address names."""
-    kind = route.request.url.rpartition("/")[2].partition("#")[0]
-    route.fulfill(body=BARE.replace("KIND", kind), content_type="text/html")
-
-
 @contextmanager
-def open_box(chromium, url, **options):
-    """A page whose live box is in sight; yields the tab, the box and the log of the tab."""
+def open_bare(chromium, url, **options):
+    """A page in a window of its own; yields the tab and its log."""
     settings = {"viewport": {"width": 1280, "height": 900}, "reduced_motion": "reduce"} | options
     context = chromium.new_context(**settings)
     context.route("**/bare/*", show_bare)
     with open_tab(context, url) as (page, log):
-        page.locator("figure[class*=live-]").first.scroll_into_view_if_needed()
-        box = page.locator(".live-box").first
-        box.wait_for()
-        box.scroll_into_view_if_needed()
-        yield page, box, log
+        yield page, log
+        assert log.complaints == []
     context.close()
 
 
+def find_box(page):
+    """The live box of a page, in sight."""
+    page.locator("figure[class*=live-]").first.scroll_into_view_if_needed()
+    box = page.locator(".live-box").first
+    box.wait_for()
+    box.scroll_into_view_if_needed()
+    return box
+
+
 @pytest.fixture(scope="module")
-def tab(chromium, bare):
+def moons(chromium, bare):
     """A box for a mouse and a keyboard; all tests share it."""
-    with open_box(chromium, f"{bare}moons{START}") as opened:
-        yield opened
+    with open_bare(chromium, f"{bare}moons{START}") as (page, _):
+        yield page, find_box(page)
 
 
 @pytest.fixture
-def opened(tab):
+def opened(moons):
     """The shared box as a reader finds it who comes by a link."""
-    page, box, log = tab
+    page, box = moons
     for name in ("Move a class", "What would ADVI say?"):
         if box.get_by_role("button", name=name).get_attribute("aria-pressed") == "true":
             press(box, name)
@@ -76,22 +107,14 @@ def opened(tab):
     page.evaluate("start => { location.hash = '#'; location.hash = start; }", START)
     page.wait_for_function("([box, start]) => `#${box.dataset.drawing}` === start", arg=[box.element_handle(), START])
     box.scroll_into_view_if_needed()
-    yield page, box
-    expect_none(log.complaints)
+    return page, box
 
 
 @pytest.fixture(scope="module")
 def tied(chromium, bare):
     """The box of six categories; all tests share it."""
-    with open_box(chromium, f"{bare}tie") as (page, box, log):
-        yield page, box
-        expect_none(log.complaints)
-
-
-@pytest.fixture(scope="module")
-def modules(tab):
-    """A page that can import modules."""
-    return tab[0]
+    with open_bare(chromium, f"{bare}tie") as (page, _):
+        yield page, find_box(page)
 
 
 def press(box, name):
@@ -99,21 +122,38 @@ def press(box, name):
     box.get_by_role("button", name=name, exact=True).click()
 
 
+def press_keys(page, keys):
+    """Press keys one after another: "Space Shift+ArrowUp b"."""
+    for key in keys.split():
+        page.keyboard.press(key)
+
+
 def read_points(box):
     """What is drawn: list of (x, y, class), as the address says it."""
-    drawn = box.get_attribute("data-drawing")
-    return [
-        (round(p["x"], 1), round(p["y"], 1), p["label"])
-        for p in box.page.evaluate(
-            "async text => (await import('/_static/live/points.js')).readHash(text).points", drawn
-        )
-    ]
+    read = "async text => (await import('/_static/live/points.js')).readHash(text).points"
+    points = box.page.evaluate(read, box.get_attribute("data-drawing"))
+    return [(round(p["x"], 1), round(p["y"], 1), p["label"]) for p in points]
 
 
 def find_place(pad, x, y):
     """Where a place of the plane is in the window, in pixels."""
     at = pad.bounding_box()
     return at["x"] + at["width"] * (x + 3) / 6, at["y"] + at["height"] * (3 - y) / 6
+
+
+def stroke(page, points, by="mouse"):
+    """Draw a line through points of the window, by mouse or by finger."""
+    if by == "mouse":
+        page.mouse.move(*points[0])
+        page.mouse.down()
+        for point in points[1:]:
+            page.mouse.move(*point)
+        page.mouse.up()
+        return
+    session = page.context.new_cdp_session(page)
+    for kind, places in (("touchStart", points[:1]), *(("touchMove", [p]) for p in points[1:]), ("touchEnd", [])):
+        touches = [{"x": x, "y": y} for x, y in places]
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": touches})
 
 
 def read_status(box):
@@ -127,166 +167,78 @@ def await_verdict(box):
     return read_status(box)
 
 
-# --- what a page ships
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_a_page_has_the_script_of_live_boxes_where_it_has_one(site, name):
-    page = parse(site, name)
-    scripts = [script for script in page.select("script[type=module]") if "live/start.js" in script["src"]]
-    styles = [link for link in page.select("link[rel=stylesheet]") if "live.css" in link["href"]]
-    assert len(scripts) == len(styles) == bool(page.select("figure[class*=live-]"))
-
-
-@pytest.mark.parametrize(
-    ("classes", "found"), [(["live-moons"], True), (["align-left", "alive-x"], False), ([], False)]
-)
-def test_a_live_box_is_known_by_the_class_of_its_figure(classes, found):
-    doctree = new_document("a page")
-    doctree += nodes.figure(classes=classes)
-    doctree += nodes.container(classes=["live-moons"])
-    assert has_live_box(doctree) is found
-    assert not has_live_box(None)
-
-
-def test_a_still_keeps_its_size_and_is_shown_at_half_of_it(tmp_path):
-    path = tmp_path / "still.png"
-    pixels = np.linspace(0, 255, 60 * 40 * 3).reshape(40, 60, 3).astype(np.uint8)
-    Image.fromarray(pixels).save(path)
-    shrink(path)
-    with Image.open(path) as picture:
-        assert picture.size == (60, 40)
-        assert picture.info["dpi"][0] >= 200
-        assert np.abs(np.asarray(picture.convert("RGB"), float) - pixels).mean() < 8
-
-
 # --- to draw
 
 
-def test_a_mouse_puts_moves_and_removes_points(opened):
+def test_a_mouse_puts_moves_and_removes_points_and_moves_a_class_as_one(opened):
     page, box = opened
     pad = box.locator("[data-view=pad]")
     press(box, "Clear")
-    assert read_points(box) == []
     page.mouse.click(*find_place(pad, 1, 2))
-    assert read_points(box) == [(1, 2, 1)]
     press(box, "calm")
     page.mouse.click(*find_place(pad, -2, -1))
     assert read_points(box) == [(1, 2, 1), (-2, -1, 0)]
-    page.mouse.move(*find_place(pad, 1, 2))
-    page.mouse.down()
-    page.mouse.move(*find_place(pad, 2, 0.5), steps=5)
-    page.mouse.up()
+    stroke(page, [find_place(pad, 1, 2), find_place(pad, 1.5, 1), find_place(pad, 2, 0.5)])
     assert read_points(box) == [(2, 0.5, 1), (-2, -1, 0)]
     page.mouse.click(*find_place(pad, 2, 0.5))
     assert read_points(box) == [(-2, -1, 0)]
-
-
-def test_a_class_moves_as_one(opened):
-    page, box = opened
-    pad = box.locator("[data-view=pad]")
-    press(box, "Clear")
-    for x in (-1, 0, 1):
-        page.mouse.click(*find_place(pad, x, 1))
-    press(box, "calm")
     page.mouse.click(*find_place(pad, 0, -1))
+    press(box, "attack")
+    page.mouse.click(*find_place(pad, 1, 1))
     press(box, "Move a class")
-    page.mouse.move(*find_place(pad, 0, 1))
-    page.mouse.down()
-    page.mouse.move(*find_place(pad, 0, 2), steps=5)
-    page.mouse.up()
-    assert read_points(box) == [(-1, 2, 1), (0, 2, 1), (1, 2, 1), (0, -1, 0)]
+    stroke(page, [find_place(pad, 0, -1), find_place(pad, 0, -0.5), find_place(pad, 0.5, 0)])
+    assert read_points(box) == [(-1.5, 0, 0), (0.5, 0, 0), (1, 1, 1)]
 
 
 def test_a_finger_puts_moves_and_removes_points_and_scrolls_between_them(chromium, bare):
     phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True, "device_scale_factor": 2}
-    with open_box(chromium, f"{bare}moons", **phone) as (page, box, log):
-        pad, cdp = box.locator("[data-view=pad]"), page.context.new_cdp_session(page)
+    with open_bare(chromium, f"{bare}moons", **phone) as (page, _):
+        box = find_box(page)
+        pad = box.locator("[data-view=pad]")
 
         def swipe(start, end):
-            for kind, place in (("touchStart", start), *(("touchMove", between(start, end, k)) for k in range(1, 9))):
-                cdp.send(
-                    "Input.dispatchTouchEvent", {"type": kind, "touchPoints": [dict(zip("xy", place, strict=True))]}
-                )
-            cdp.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
-
-        def between(start, end, k):
-            return tuple(a + (b - a) * k / 8 for a, b in zip(start, end, strict=True))
+            stroke(page, [find_place(pad, *place) for place in np.linspace(start, end, 9)], "finger")
 
         press(box, "Clear")
         pad.scroll_into_view_if_needed()
         page.touchscreen.tap(*find_place(pad, 1, 1))
         assert read_points(box) == [(1, 1, 1)]
-        swipe(find_place(pad, 1, 1), find_place(pad, -1, 2))
+        swipe((1, 1), (-1, 2))
         ((x, y, _),) = read_points(box)
         assert (round(x), round(y)) == (-1, 2)
         before = page.evaluate("scrollY")
-        swipe(find_place(pad, 1, -1), find_place(pad, 1, 1))
+        swipe((1, -1), (1, 1))
         assert len(read_points(box)) == 1
         assert page.evaluate("scrollY") > before
         pad.scroll_into_view_if_needed()
         page.touchscreen.tap(*find_place(pad, x, y))
         assert read_points(box) == []
-        expect_none(log.complaints)
-
-
-@pytest.mark.parametrize("cancelable", [True, False])
-def test_a_finger_on_a_point_stops_the_page_unless_it_is_scrolling_already(opened, cancelable):
-    page, box = opened
-    press(box, "Clear")
-    pad = box.locator("[data-view=pad]")
-    place = find_place(pad, 1, 1)
-    page.mouse.click(*place)
-    assert len(read_points(box)) == 1
-    stopped = pad.evaluate(
-        """(pad, [[x, y], cancelable]) => {
-          let stopped = false;
-          const touch = new Touch({identifier: 1, target: pad, clientX: x, clientY: y});
-          const event = new TouchEvent("touchstart", {touches: [touch], cancelable, bubbles: true});
-          event.preventDefault = () => { stopped = true; };
-          pad.dispatchEvent(event);
-          return stopped;
-        }""",
-        [list(place), cancelable],
-    )
-    assert stopped == cancelable
 
 
 def test_the_keyboard_puts_moves_and_removes_points_and_is_spoken_to(opened):
     page, box = opened
-    pad, spoken = box.locator("[data-view=pad]"), box.locator("[role=status]")
+    spoken = box.locator("[role=status]")
     press(box, "Clear")
-    pad.focus()
-    for key in ("ArrowRight", "ArrowUp", "ArrowUp"):
-        page.keyboard.press(key)
+    box.locator("[data-view=pad]").focus()
+    press_keys(page, "ArrowRight ArrowUp ArrowUp")
     assert spoken.inner_text().startswith("column 8, row 9: ")
-    page.keyboard.press("Enter")
+    press_keys(page, "Enter")
     assert spoken.inner_text().startswith("Put attack. column 8, row 9: attack here, ")
-    assert read_points(box) == [(0.5, 1, 1)]
-    for key in ("m", "ArrowLeft", "m", "ArrowDown", "c", "Space"):
-        page.keyboard.press(key)
+    press_keys(page, "m ArrowLeft m ArrowDown c Space")
     assert read_points(box) == [(0, 1, 1), (0, 0.5, 0)]
-    page.keyboard.press("Delete")
+    press_keys(page, "Delete")
     assert read_points(box) == [(0, 1, 1)]
 
 
-def test_presets_put_points_of_their_classes(opened):
+def test_presets_put_points_of_their_classes_and_sliders_say_what_they_are_set_to(opened):
     _, box = opened
-    classes = {}
-    for name in ("Two moons", "Circles", "Crosswise", "One class", "Nothing"):
+    classes = {"Two moons": {0, 1}, "Circles": {0, 1}, "Crosswise": {0, 1}, "One class": {1}, "Nothing": set()}
+    for name, wanted in classes.items():
         press(box, name)
-        classes[name] = {label for *_, label in read_points(box)}
-    both = {key: {0, 1} for key in ("Two moons", "Circles", "Crosswise")}
-    assert classes == both | {"One class": {1}, "Nothing": set()}
-
-
-def test_sliders_say_what_they_are_set_to(opened):
-    page, box = opened
-    box.get_by_label("prior sd").focus()
-    page.keyboard.press("End")
-    box.get_by_label("units in a layer").focus()
-    page.keyboard.press("Home")
-    assert [output.inner_text() for output in box.locator(".live-sliders output").all()] == ["4", "2"]
+        assert {label for *_, label in read_points(box)} == wanted, name
+    box.get_by_label("prior sd").press("End")
+    box.get_by_label("units in a layer").press("Home")
+    assert box.locator(".live-sliders output").all_inner_texts() == ["4", "2"]
     assert box.get_by_label("prior sd").get_attribute("aria-valuetext") == "4"
 
 
@@ -308,10 +260,9 @@ def test_four_chains_agree_and_one_point_in_a_corner_colours_both(opened):
 
 
 def test_a_link_gives_the_same_points_and_the_same_numbers(chromium, bare):
-    with open_box(chromium, f"{bare}moons", permissions=["clipboard-read", "clipboard-write"]) as (page, box, _):
-        press(box, "Clear")
-        for x, y in ((1, 1), (0, 2), (-1, -2)):
-            page.mouse.click(*find_place(box.locator("[data-view=pad]"), x, y))
+    with open_bare(chromium, f"{bare}moons{START}", permissions=["clipboard-read", "clipboard-write"]) as (page, _):
+        box = find_box(page)
+        page.mouse.click(*find_place(box.locator("[data-view=pad]"), 1, 1))
         words = await_verdict(box)
         press(box, "Another seed")
         other = await_verdict(box)
@@ -319,61 +270,84 @@ def test_a_link_gives_the_same_points_and_the_same_numbers(chromium, bare):
         page.wait_for_function("navigator.clipboard.readText().then((text) => text.includes('#moons='))")
         link, points = page.evaluate("navigator.clipboard.readText()"), read_points(box)
     assert words != other
-    with open_box(chromium, link) as (_, box, _):
-        assert read_points(box) == points
-        assert await_verdict(box) == other
+    with open_bare(chromium, link) as (page, _):
+        box = find_box(page)
+        assert (read_points(box), await_verdict(box)) == (points, other)
 
 
-@pytest.mark.parametrize(
-    "text", ["#moons=x", "#moons=1.5.4.0.0.!!", "#moons=1.5.4.0.0.AAAA", "#moons=1.5.9.0.0.", "#fig"]
-)
-def test_an_address_that_says_no_drawing_is_left_alone(modules, text):
-    assert modules.evaluate("async text => (await import('/_static/live/points.js')).readHash(text)", text) is None
+ASK_FIREFOX = """<script type="module">
+const until = async (find) => { while (!find()) await new Promise((next) => setTimeout(next, 100)); return find(); };
+const box = await until(() => document.querySelector(".live-box"));
+await until(() => box.dataset.state && box.dataset.state !== "running");
+await fetch("/said", { method: "POST", body: box.querySelector(".live-status").textContent });
+</script>"""
 
 
-def test_an_address_holds_all_that_was_drawn(modules):
+class Firefox(QuietHandler):
+    """Serves a page with the moons, and keeps what it says."""
+
+    said = Queue()
+
+    def do_GET(self):
+        if self.path != "/moons":
+            return super().do_GET()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        return self.wfile.write((write_bare("moons") + ASK_FIREFOX).encode())
+
+    def do_POST(self):
+        self.said.put(self.rfile.read(int(self.headers["Content-Length"])).decode())
+
+
+def test_firefox_gives_the_numbers_of_chromium(opened, tmp_path):
+    firefox = shutil.which("firefox-esr") or shutil.which("firefox")
+    if firefox is None:
+        pytest.skip("no Firefox found")
+    with serve(BOOK, Firefox) as address:
+        command = [firefox, "--headless", "--no-remote", "--profile", tmp_path, f"{address}moons{START}"]
+        browser = subprocess.Popen(command)
+        try:
+            assert Firefox.said.get(timeout=PATIENCE / 1000) == await_verdict(opened[1])
+        finally:
+            browser.terminate()
+            browser.wait()
+
+
+def test_an_address_holds_all_that_was_drawn_and_one_that_says_no_drawing_is_left_alone(moons):
     kept = """async () => {
-        const { PRESETS, readHash, snap, writeHash } = await import("/_static/live/points.js");
-        const points = [...PRESETS.circles.draw(), snap(-9, 9, 1)];
-        const drawing = { points, sd: 0.7, width: 8, biases: true, seed: 12, longer: 2 };
-        return JSON.stringify(drawing) === JSON.stringify({ ...drawing, ...readHash(`#${writeHash(drawing)}`) });
+      const { PRESETS, readHash, snap, writeHash } = await import("/_static/live/points.js");
+      const drawing = { points: [...PRESETS.circles.draw(), snap(-9, 9, 1)], sd: 0.7, width: 8, biases: true, seed: 12,
+        longer: 2 };
+      const wrong = ["#moons=x", "#moons=1.5.4.0.0.!!", "#moons=1.5.4.0.0.AAAA", "#moons=1.5.9.0.0.", "#fig"];
+      return [JSON.stringify(drawing) === JSON.stringify({ ...drawing, ...readHash(`#${writeHash(drawing)}`) }),
+        wrong.map(readHash)];
     }"""
-    assert modules.evaluate(kept)
+    assert moons[0].evaluate(kept) == [True, [None] * 5]
 
 
-def test_no_word_of_the_last_picture_stands_when_a_point_has_moved(opened):
+def test_what_is_not_finished_is_not_to_be_trusted(opened):
     page, box = opened
     assert AGREE.match(await_verdict(box))
     page.mouse.click(*find_place(box.locator("[data-view=pad]"), 2, -2))
     assert read_status(box).endswith("Not yet to be trusted.")
-
-
-def test_a_run_that_is_stopped_is_not_to_be_trusted(opened):
-    _, box = opened
     box.get_by_label("prior sd").press("End")  # the slowest
     press(box, "Stop")
     assert read_status(box).endswith("Not yet to be trusted.")
     assert box.locator("[role=status]").inner_text() == read_status(box)
 
 
-VERDICT = {"rhat": 1.004, "rhatLimit": 1.04, "ess": 1500, "essTail": 1400, "divergences": 0}
-VERDICT |= {"converged": True, "reasons": []}
-FAILED = {"rhat": 1.2, "ess": 30, "converged": False, "reasons": ["rhat", "ess"]}
-ASTRAY = {"divergences": 40, "converged": False, "reasons": ["divergences"]}
-
-
-@pytest.mark.parametrize(
-    ("verdict", "words"),
-    [
-        ({}, "Four chains agree: R-hat 1.004, ESS 1,500. These pictures can be trusted."),
-        (FAILED, "Not yet: R-hat 1.200 (wanted: below 1.04), ESS 30 (above 400). Do not trust these pictures yet."),
-        (ASTRAY, "Not yet: R-hat 1.004 (wanted: below 1.04), ESS 1,500 (above 400), 40 draws went astray. "
-                 "Do not trust these pictures yet."),
-    ],
-)  # fmt: skip
-def test_a_verdict_says_what_it_found(modules, verdict, words):
-    said = "async verdict => (await import('/_static/live/words.js')).sayVerdict(verdict)"
-    assert modules.evaluate(said, VERDICT | verdict) == words
+def test_a_verdict_says_what_it_found(moons):
+    say = "async verdict => (await import('/_static/live/words.js')).sayVerdict(verdict)"
+    fine = {"rhat": 1.004, "rhatLimit": 1.04, "ess": 1500, "essTail": 1400, "converged": True, "reasons": []}
+    failed = fine | {"rhat": 1.2, "ess": 30, "converged": False, "reasons": ["rhat", "ess"]}
+    astray = fine | {"divergences": 40, "converged": False, "reasons": ["divergences"]}
+    assert [moons[0].evaluate(say, verdict) for verdict in (fine, failed, astray)] == [
+        "Four chains agree: R-hat 1.004, ESS 1,500. These pictures can be trusted.",
+        "Not yet: R-hat 1.200 (wanted: below 1.04), ESS 30 (above 400). Do not trust these pictures yet.",
+        "Not yet: R-hat 1.004 (wanted: below 1.04), ESS 1,500 (above 400), 40 draws went astray. "
+        "Do not trust these pictures yet.",
+    ]
 
 
 def test_advi_shows_its_maps_and_its_elbo_beside_the_chains(opened):
@@ -389,128 +363,300 @@ def test_advi_shows_its_maps_and_its_elbo_beside_the_chains(opened):
     assert said.inner_text() == ""
 
 
-# --- to tie
-
-
-def read_tie(box):
-    """What the slider says, and the points that are drawn."""
-    return box.locator(".tie-slider output").inner_text(), box.get_attribute("data-drawing").rpartition(".")[2]
-
-
-def test_six_categories_have_a_picture_a_dial_and_what_is_their_own(tied):
+def test_six_categories_are_tied_from_one_network_for_all_to_each_alone(tied):
     page, box = tied
+    own, slider, said = box.locator(".tie-own"), box.get_by_label("how tied"), box.locator(".tie-slider output")
     page.wait_for_function("document.querySelectorAll('.tie-own:not(:empty)').length === 6", timeout=PATIENCE)
     assert box.locator("canvas[data-group]").count() == box.locator(".tie-dial").count() == 6
-    assert [bool(re.fullmatch(r"own way \d+\u00a0%", text)) for text in box.locator(".tie-own").all_inner_texts()] == [
-        True
-    ] * 6
-    assert len(box.locator(".tie-sds meter").all()) == 3
-
-
-def test_a_slider_goes_from_one_network_for_all_to_each_alone(tied):
-    _, box = tied
-    slider = box.get_by_label("how tied")
-    said = [read_tie(box)[0]]
-    for key in ("Home", "End"):
+    assert all(re.fullmatch(r"own way \d+\u00a0%", text) for text in own.all_inner_texts())
+    assert box.locator(".tie-sds meter").count() == 3
+    assert said.inner_text() == "learned from the data"
+    for key, words in (("End", "each alone"), ("Home", "one network for all")):
         slider.press(key)
-        said.append(read_tie(box)[0])
-        assert slider.get_attribute("aria-valuetext") == said[-1]
-    assert said == ["learned from the data", "one network for all", "each alone"]
-
-
-def test_one_network_for_all_leaves_nobody_an_own_way(tied):
-    page, box = tied
-    box.get_by_label("how tied").press("Home")
+        assert said.inner_text() == slider.get_attribute("aria-valuetext") == words
     press(box, "None")
-    page.wait_for_function(
-        "[...document.querySelectorAll('.tie-own')].every((own) => own.textContent === 'own way 0\u00a0%')",
-        timeout=PATIENCE,
-    )
+    none = "[...document.querySelectorAll('.tie-own')].every((own) => own.textContent === 'own way 0\u00a0%')"
+    page.wait_for_function(none, timeout=PATIENCE)
     assert box.locator(".tie-sds output").all_inner_texts() == ["0.00"] * 3
 
 
-def test_the_reader_draws_in_a_category_of_their_own(tied):
+def test_the_reader_draws_in_a_category_of_their_own_and_a_link_brings_it_back(tied):
     page, box = tied
     pad = box.locator("[data-group='5']")
     press(box, "None")
     pad.scroll_into_view_if_needed()
     page.mouse.click(*find_place(pad, 1, 2))
     pad.focus()
-    page.keyboard.press("ArrowLeft")
-    page.keyboard.press("Enter")
-    assert len(read_tie(box)[1]) == 2 * 3  # three letters a point
+    press_keys(page, "ArrowLeft Enter")
     assert box.locator("[role=status]").inner_text().startswith("Put attack. column 6, row 7: attack here, ")
-    press(box, "Four points")
-    assert len(read_tie(box)[1]) == 4 * 3
+    assert len(box.get_attribute("data-drawing").rpartition(".")[2]) == 2 * 3  # three letters a point
+    page.evaluate("location.hash = '#tie=3.6.0.IqqeVV'")
+    page.wait_for_function("document.querySelector('.live-box').dataset.drawing.endsWith('IqqeVV')")
+    assert box.locator(".tie-slider output").inner_text() == "each alone"
 
 
-def test_a_link_brings_back_ties_and_points(chromium, bare):
-    with open_box(chromium, f"{bare}tie#tie=3.6.0.IqqeVV") as (_, box, log):
-        assert read_tie(box) == ("each alone", "IqqeVV")
-        press(box, "Stop")
-        assert read_status(box).endswith("Not yet to be trusted.")
-        expect_none(log.complaints)
+def test_a_hand_points_to_where_attacks_lie(moons):
+    point = """async ([right, up]) => {
+      const { readHand, measureDeviations } = await import("/_static/live/groups.js");
+      const { makeGrid } = await import("/_static/live/paint.js");
+      const grid = makeGrid(20), map = Float32Array.from({ length: 400 }, (_, i) =>
+          grid[2 * i] * right + grid[2 * i + 1] * up > 0 ? 1 : 0);
+      return [readHand(map).angle, readHand(map).length, ...measureDeviations([map, map.map((p) => 1 - p)])];
+    }"""
+    for where, degrees in (((1, 0), 0), ((0, 1), 90), ((-1, -1), -135)):
+        angle, length, *own = moons[0].evaluate(point, where)
+        assert np.degrees(angle) == pytest.approx(degrees, abs=1.5)
+        assert length == pytest.approx(1, abs=0.1)
+        assert own == pytest.approx([0.5, 0.5])
 
 
-HAND = """async ([right, up]) => {
-    const { readHand, measureDeviations } = await import("/_static/live/groups.js");
-    const { makeGrid } = await import("/_static/live/paint.js");
-    const grid = makeGrid(20), map = Float32Array.from({ length: 400 }, (_, i) =>
-        grid[2 * i] * right + grid[2 * i + 1] * up > 0 ? 1 : 0);
-    return [readHand(map).angle, readHand(map).length, ...measureDeviations([map, map.map((p) => 1 - p)])];
+def test_a_boundary_is_traced_where_a_map_says_one_half(moons):
+    trace = """async ([right, up, past]) => {
+      const { makeGrid, traceBoundary } = await import("/_static/live/paint.js");
+      const grid = makeGrid(31);
+      return [...traceBoundary(Float32Array.from({ length: 961 }, (_, i) =>
+          0.5 + 0.05 * (grid[2 * i] * right + grid[2 * i + 1] * up - past)))];
+    }"""
+    for right, up, past in ((1, 0, 0.7), (0, 1, -1.3), (1, 2, 0.5)):
+        ends = 6 * np.reshape(moons[0].evaluate(trace, [right, up, past]), (-1, 2)) - 3
+        assert len(ends) >= 60
+        assert right * ends[:, 0] - up * ends[:, 1] == pytest.approx(past, abs=1e-5)  # y runs down on a canvas
+
+
+# --- the pad of the digits
+
+SAID = "document.querySelector('.pad [role=status]').textContent"
+ASK = """async drawn => {
+  const names = ["digits", "ink", "stored"], path = (name) => `/_static/live/${name}.js`;
+  const [digits, ink, { fetchAbout, fetchDraws }] = await Promise.all(names.map((name) => import(path(name))));
+  const about = await fetchAbout("digits"), networks = digits.unpackNetworks(about, await fetchDraws("digits"));
+  const { p, mean, ...rest } = digits.ask(networks, drawn.image ?? ink.drawStrokes(drawn.strokes, 8), about.limit);
+  return { p: [...p], mean: [...mean], ...rest };
+}"""
+SEVEN = [[(0.2, 0.2), (0.8, 0.2), (0.4, 0.9)], [(0.35, 0.5), (0.7, 0.5)]]
+SCRIBBLE = [[(x / 40, 0.5 + 0.4 * np.sin(x / 3) * np.cos(x)) for x in range(40)]]
+
+
+@pytest.fixture(scope="module")
+def pad_tab(chromium, bare):
+    """The pad, whose networks have come."""
+    with open_bare(chromium, f"{bare}digits", has_touch=True) as (page, log):
+        page.wait_for_selector(".pad-paper")
+        page.locator(".pad").scroll_into_view_if_needed()
+        page.wait_for_function("document.querySelector('.pad-why')?.textContent.startsWith('Try')")
+        yield page, log
+
+
+@pytest.fixture
+def pad(pad_tab):
+    """An empty pad."""
+    page, log = pad_tab
+    page.locator(".pad-clear").click()
+    page.locator(".pad-paper").scroll_into_view_if_needed()
+    log.requests.clear()
+    return page
+
+
+def draw(page, strokes, by="mouse"):
+    """Draw on the pad."""
+    box = page.locator(".pad-paper").bounding_box()
+    for line in strokes:
+        stroke(page, [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in line], by)
+
+
+def expect_answer(page, strokes):
+    """The pad says what the networks say of these strokes, in large, aloud, and digit by digit."""
+    wanted = page.evaluate(ASK, {"strokes": strokes})
+    said = page.evaluate(SAID)
+    assert float(re.search(r"ignorance ([\d.]+) bits", said)[1]) == pytest.approx(wanted["ignorance"], abs=0.02)
+    assert said.startswith(f"{wanted['best']}, " if wanted["knows"] else "I don’t know, because the networks disagree")
+    assert page.locator(".pad-answer").inner_text() in said
+    shown = [float(text.rstrip("%\xa0 ")) for text in page.locator(".pad-classes .percents").all_inner_texts()]
+    np.testing.assert_allclose(shown, 100 * np.array(wanted["mean"]), atol=2)
+
+
+@pytest.mark.parametrize(("strokes", "by"), [(SEVEN, "mouse"), (SCRIBBLE, "finger")], ids=["mouse", "finger"])
+def test_what_is_drawn_is_answered_and_nobody_is_asked(pad, pad_tab, strokes, by):
+    pad.locator(".pad-examples button").first.click()  # a stroke takes its place
+    draw(pad, strokes, by)
+    assert pad_tab[1].requests == []
+    expect_answer(pad, strokes)
+    assert "What you draw stays in this browser; nothing is sent." in pad.locator(".pad").inner_text()
+
+
+def test_the_keyboard_draws_a_one_takes_it_back_and_clears(pad):
+    pad.locator(".pad-paper").focus()
+    press_keys(pad, "ArrowUp " * 4 + "Space" + " ArrowDown" * 8)
+    assert pad.evaluate(SAID) == "Row 11, column 7, pen down"
+    press_keys(pad, "Space")
+    one = [[(0.5, 0.04 + 0.92 * row / 12) for row in range(2, 11)]]
+    expect_answer(pad, one)
+    press_keys(pad, "ArrowRight ArrowRight Space Space")
+    two = pad.evaluate(SAID)
+    press_keys(pad, "Backspace")
+    assert pad.evaluate(SAID) != two
+    expect_answer(pad, one)
+    press_keys(pad, "Delete")
+    assert pad.evaluate(SAID) == "The pad is empty."
+
+
+@pytest.mark.parametrize("k", [0, 2])  # it answers, it refuses
+def test_the_charts_show_every_network_the_mean_and_the_marks(pad, k):
+    wanted = pad.evaluate(ASK, DIGITS["examples"][k])
+    assert wanted["knows"] == (k == 0)
+    pad.locator(".pad-examples button").nth(k).press("Enter")
+    assert pad.locator(".pad-said.refuses").count() == (k == 2)
+    rows = pad.locator(".pad-classes li").evaluate_all(
+        "rows => rows.map(row => [...['dots', 'mean'].map(name => row.querySelector(`.${name}`).getAttribute('d')),"
+        " row.className])"
+    )
+    dots = np.array([re.findall(r"M([\d.]+) ([\d.]+)h0", row[0]) for row in rows], float)
+    np.testing.assert_allclose(dots[..., 0], 1.5 + 97 * np.reshape(wanted["p"], (-1, 10)).T, atol=0.06)
+    assert dots[..., 1].std(axis=1).min() > 2  # they lie beside one another
+    ends = [float(re.fullmatch(r"M0 0H([\d.]+)v10H0z", row[1])[1]) for row in rows]
+    np.testing.assert_allclose(ends, 1.5 + 97 * np.array(wanted["mean"]), atol=0.06)
+    assert [digit for digit, row in enumerate(rows) if row[2] == "best"] == [wanted["best"]]
+    for key, mark in DIGITS["marks"].items():
+        track = pad.locator(f".pad-doubts .{key} .track")
+        shown = track.evaluate(
+            "track => ['--bits', '--mark'].map(name => parseFloat(track.style.getPropertyValue(name)))"
+        )
+        np.testing.assert_allclose(shown, 100 * np.array([wanted[key], mark]) / np.log2(10), atol=1e-4)
+        assert (track.get_attribute("class") == "track above") == (wanted[key] > mark)
+
+
+def read_canvas(page, selector):
+    """The pixels of a canvas, (row, column, RGB), once they are painted."""
+    page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    data = page.locator(selector).evaluate("canvas => canvas.toDataURL()").split(",")[1]
+    return np.asarray(Image.open(BytesIO(base64.b64decode(data))).convert("RGB")).astype(float)
+
+
+def pick(pixels, x, y):
+    """The colour at shares of a canvas' width and height."""
+    return pixels[int(y * len(pixels)), int(x * len(pixels))].tolist()
+
+
+def test_the_paper_shows_an_example_as_the_networks_see_it(pad):
+    pad.locator(".pad-examples button").first.press("Enter")
+    wanted = 255 * (1 - np.reshape(DIGITS["examples"][0]["image"], (8, 8)))
+    paper, centres = read_canvas(pad, ".pad-paper"), (np.arange(8) + 0.5) / 8
+    np.testing.assert_allclose([[pick(paper, x, y)[0] for x in centres] for y in centres], wanted, atol=2)
+    for small in (".pad-seen canvas", ".pad-examples button:first-of-type canvas"):
+        np.testing.assert_allclose(read_canvas(pad, small)[..., 0], wanted, atol=2)
+
+
+def test_the_paper_shows_lines_as_wide_as_the_pen_and_where_it_is(pad):
+    draw(pad, [[(0.1, 0.5), (0.9, 0.52)]])
+    paper = read_canvas(pad, ".pad-paper")
+    for x, y in ((0.1, 0.5), (0.5, 0.48), (0.5, 0.51), (0.5, 0.54), (0.9, 0.52)):
+        assert max(pick(paper, x, y)) < 40
+    for x, y in ((0.03, 0.5), (0.5, 0.45), (0.5, 0.57), (0.97, 0.52), (0.51, 0.1)):
+        assert min(pick(paper, x, y)) == 255
+    pad.locator(".pad-paper").focus()
+    press_keys(pad, "Delete ArrowUp ArrowDown")
+    row, column = map(int, re.findall(r"\d+", pad.evaluate(SAID)))  # the tests before have moved the keyboard's pen
+    x, y = (0.04 + 0.92 * (place - 1) / 12 for place in (column, row))
+    paper = read_canvas(pad, ".pad-paper")
+    assert pick(paper, x, y) == [255] * 3
+    assert max(pick(paper, x + 0.04, y)) < 240
+    press_keys(pad, "Space")
+    assert pick(read_canvas(pad, ".pad-paper"), x, y) == [194, 65, 12]
+    press_keys(pad, "Space")
+
+
+# --- the maps of the flat network
+
+ASK_MAPS = """async ([method, x, y]) => {
+  const names = ["plane", "stored"], path = (name) => `/_static/live/${name}.js`;
+  const [plane, { fetchAbout, fetchDraws }] = await Promise.all(names.map((name) => import(path(name))));
+  const methods = plane.unpackMethods(await fetchAbout("flat_advi"), await fetchDraws("flat_advi"));
+  const { p, mean, noise, ignorance } = plane.askNetworks(methods[method], x, y);
+  return [[...p], mean, noise, ignorance];
 }"""
 
 
-@pytest.mark.parametrize(("right", "up", "degrees"), [(1, 0, 0), (0, 1, 90), (1, 1, 45), (-1, -1, -135)])
-def test_a_hand_points_to_where_attacks_lie(modules, right, up, degrees):
-    angle, length, *own = modules.evaluate(HAND, [right, up])
-    assert np.degrees(angle) == pytest.approx(degrees, abs=1.5)
-    assert length == pytest.approx(1, abs=0.1)
-    assert own == pytest.approx([0.5, 0.5])
+@pytest.fixture(scope="module")
+def maps(chromium, bare):
+    """The page of the maps, and its log."""
+    with open_bare(chromium, f"{bare}flat_advi", has_touch=True) as (page, log):
+        page.wait_for_selector(".hover-said")
+        yield page, log
 
 
-BOUNDARY = """async ([right, up, past]) => {
-    const { makeGrid, traceBoundary } = await import("/_static/live/paint.js");
-    const grid = makeGrid(31);
-    return [...traceBoundary(Float32Array.from({ length: 961 }, (_, i) =>
-        0.5 + 0.05 * (grid[2 * i] * right + grid[2 * i + 1] * up - past)))];
-}"""
+def expect_words(figure, panels):
+    """Below a figure stands what the networks say of the point that is named there, method by method; returns it."""
+    figure.locator(".hover-words b").first.wait_for()
+    where = figure.locator(".hover-where").inner_text().replace("−", "-")
+    point = [float(number) for number in re.findall(r"-?\d\.\d\d", where)]
+    methods = list(dict.fromkeys(panel["method"] for panel in panels))
+    for method, words in zip(methods, figure.locator(".hover-words").all_inner_texts(), strict=True):
+        _, *wanted = figure.page.evaluate(ASK_MAPS, [method, *point])
+        shown = [float(number) for number in re.findall(r"\d\.\d\d", words)]
+        np.testing.assert_allclose(shown, wanted, atol=0.03)
+    return point
 
 
-@pytest.mark.parametrize(("right", "up", "past"), [(1, 0, 0.7), (0, 1, -1.3), (1, 2, 0.5), (-1, 1, 0.1)])
-def test_a_boundary_is_traced_where_a_map_says_one_half(modules, right, up, past):
-    ends = 6 * np.reshape(modules.evaluate(BOUNDARY, [right, up, past]), (-1, 2)) - 3
-    assert len(ends) >= 60
-    assert right * ends[:, 0] - up * ends[:, 1] == pytest.approx(past, abs=1e-5)  # y runs down on a canvas
+@pytest.mark.parametrize(("label", "by"), [("fig-flat-advi-missed", "mouse"), ("fig-flat-advi-prior", "finger")])
+def test_a_map_says_what_the_networks_say_where_it_is_touched(maps, label, by):
+    page, _ = maps
+    figure, panels = page.locator(f"#{label}"), MAPS[label]
+    figure.scroll_into_view_if_needed()
+    box, panel = figure.locator(".hover-pane").last.bounding_box(), panels[-1]
+    share = (-1.0 - panel["x"][0]) / np.ptp(panel["x"]), (panel["y"][1] - 2.0) / np.ptp(panel["y"])
+    at = box["x"] + share[0] * box["width"], box["y"] + share[1] * box["height"]
+    page.mouse.move(*at) if by == "mouse" else page.touchscreen.tap(*at)
+    np.testing.assert_allclose(expect_words(figure, panels), (-1.0, 2.0), atol=0.05)
+    crosses = figure.locator(".hover-pane").evaluate_all(
+        "panes => panes.map(pane => ['--x', '--y'].map(name => parseFloat(pane.style.getPropertyValue(name))))"
+    )
+    np.testing.assert_allclose(crosses, [100 * np.array(share)] * len(panels), atol=1)  # at one place of all panels
+    assert figure.locator(".hover-layer.on").count() == 1
+
+
+@pytest.mark.parametrize("label", ["fig-flat-advi-missed", "fig-flat-advi-prior"])
+def test_keys_move_the_cross_and_a_strip_shows_how_many_networks_say_what(maps, label):
+    page, _ = maps
+    figure, panels, crosses = page.locator(f"#{label}"), MAPS[label], FLAT["crosses"]
+    figure.locator(".hover-pane").first.focus()
+    page.keyboard.press("b")
+    np.testing.assert_allclose(expect_words(figure, panels), crosses["B"], atol=0.01)
+    assert "the cross B" in figure.locator("[role=status]").inner_text()
+    for k, method in enumerate(dict.fromkeys(panel["method"] for panel in panels)):
+        p, average, *_ = page.evaluate(ASK_MAPS, [method, *crosses["B"]])
+        row = figure.locator(".hover-row").nth(k)
+        bars, mean = (row.locator(f".{name}").get_attribute("d") for name in ("bars", "mean"))
+        places, heights = np.array(re.findall(r"M([\d.]+) 20v-([\d.]+)h", bars), float).T
+        counts = np.histogram(p, 40, (0, 1))[0]
+        many = len(p) > 20
+        np.testing.assert_allclose(places, 2.5 * np.flatnonzero(counts) if many else 99 * np.array(p), atol=0.006)
+        np.testing.assert_allclose(heights, 2 + 18 * counts[counts > 0] / counts.max() if many else 14)
+        np.testing.assert_allclose(float(re.fullmatch(r"M([\d.]+) 0v20", mean)[1]), 100 * average)
+        assert row.locator(".hover-method").inner_text() == (method if many else "the 6 maps")
+    press_keys(page, "ArrowLeft Shift+ArrowUp")
+    np.testing.assert_allclose(expect_words(figure, panels), (0.8, -0.7), atol=0.01)
+    press_keys(page, "Shift+ArrowDown " * 20)
+    assert expect_words(figure, panels)[1] == panels[0]["y"][0]  # it stays on the map
 
 
 # --- for everybody
 
 
-def test_a_box_is_fetched_when_it_comes_near_and_not_before(chromium, bare):
-    context = chromium.new_context(viewport={"width": 1280, "height": 500})
-    context.route("**/bare/*", lambda route: route.fulfill(
-        body=BARE.replace("KIND", "moons").replace("120vh", "300vh"), content_type="text/html"))  # fmt: skip
-    with open_tab(context, f"{bare}moons") as (page, log):
+@pytest.mark.parametrize(
+    ("name", "there", "late"),
+    [("moons", "figure", "sampler.js"), ("digits", ".pad", "digits.bin"), ("flat_advi", ".hover-said", ".bin")],
+)
+def test_what_is_large_is_fetched_when_it_comes_near_and_not_before(chromium, bare, name, there, late):
+    with open_bare(chromium, f"{bare}{name}", viewport={"width": 1280, "height": 300}) as (page, log):
+        page.wait_for_selector(there, state="attached")
         page.wait_for_timeout(500)
-        assert not any("sampler.js" in url for url in log.requests)
-        page.locator("figure").scroll_into_view_if_needed()
-        page.locator(".live-box").wait_for()
-        assert any("sampler.js" in url for url in log.requests)
-    context.close()
-
-
-def test_nothing_is_fetched_before_the_box_is_near_and_nothing_from_elsewhere(chromium, address):
-    with open_page(chromium, address + CHAPTER) as (page, log):
-        assert not any("live/sampler.js" in url for url in log.requests)
-        page.locator("figure.live-moons").scroll_into_view_if_needed()
-        box = page.locator(".live-box")
-        box.wait_for()
-        press(box, "Nothing")
-        await_verdict(box)
-        assert any("live/sampler.js" in url for url in log.requests)
-        expect_none([url for url in log.requests if not url.startswith((address, "data:", "blob:"))])
-        expect_none(log.complaints)
+        asked = lambda: [url for url in log.requests if url.endswith(late)]  # noqa: E731
+        assert not asked()
+        for part in page.locator(there).all():
+            part.scroll_into_view_if_needed()
+        page.wait_for_function("name => performance.getEntriesByType('resource').some((e) => e.name.endsWith(name))",
+                               arg=late)  # fmt: skip
+        assert len(asked()) == 1
 
 
 HIDE = """hidden => {
@@ -535,61 +681,99 @@ def test_chains_rest_where_nobody_sees_them(opened, how):
     page.wait_for_function(f"{REACHED} > {reached}", timeout=PATIENCE)
 
 
-@pytest.mark.parametrize(
-    ("name", "theme", "width"),
-    [(CHAPTER, "light", 1280), (CHAPTER, "dark", 390), (FRONT, "dark", 1280), (TIE, "dark", 1280), (TIE, "light", 390)],
-)
-def test_axe_finds_nothing_in_a_live_box_and_a_phone_does_not_scroll_sideways(chromium, address, name, theme, width):
-    look = {"viewport": {"width": width, "height": 900}, "color_scheme": theme}
-    with open_box(chromium, address + name, **look) as (page, box, log):
-        press(box, "Stop")
-        expect_none(find_axe_violations(page))
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-        expect_none(log.complaints)
-
-
-@pytest.mark.parametrize(
-    ("name", "without"),
-    [
-        (CHAPTER, "scripts"),
-        (FRONT, "scripts"),
-        (TIE, "scripts"),
-        (FRONT, "workers"),
-        (FRONT, "a screen"),
-        (TIE, "a screen"),
-    ],
-)
-def test_a_picture_and_its_words_stand_where_the_box_cannot(chromium, address, name, without):
-    context = chromium.new_context(java_script_enabled=without != "scripts")
-    if without == "workers":
-        context.add_init_script("delete window.Worker")
-    page = context.new_page()
-    page.goto(address + name)
-    figure = page.locator("figure[class*=live-]")
-    figure.scroll_into_view_if_needed()
-    if without == "a screen":
-        page.locator(".live-box").wait_for()
-        page.emulate_media(media="print")
-    assert figure.locator("img").first.is_visible()
-    assert figure.locator("figcaption").is_visible()
-    assert figure.locator(".live-box").filter(visible=True).count() == 0
-    context.close()
-
-
-COUNT = """{
-    let paints = 0;
-    const put = CanvasRenderingContext2D.prototype.putImageData;
-    CanvasRenderingContext2D.prototype.putImageData = function (...all) { paints += 1; return put.apply(this, all); };
-    window.countPaints = () => paints;
-}"""
-
-
 def test_who_wants_less_motion_sees_a_few_pictures_and_no_walk(opened):
     page, box = opened
     await_verdict(box)
-    page.evaluate(COUNT)
+    page.evaluate("""{
+      let paints = 0;
+      const put = CanvasRenderingContext2D.prototype.putImageData;
+      CanvasRenderingContext2D.prototype.putImageData = function (...all) { paints += 1; return put.apply(this, all); };
+      window.countPaints = () => paints;
+    }""")
     press(box, "Another seed")
     await_verdict(box)
     page.wait_for_timeout(200)
     maps = 3 + 4  # noise, ignorance and probability, and a network of each chain
     assert maps <= page.evaluate("countPaints()") <= 7 * maps  # when pressed, at four stages, in the end
+
+
+def test_a_page_has_the_script_of_live_boxes_where_it_has_one(site):
+    for path in site.glob("book/**/*.html"):
+        text = path.read_text(encoding="utf8")
+        has_box = bool(re.search(r'<figure[^>]* class="[^"]*live-', text))
+        assert ("live/start.js" in text, "live.css" in text) == (has_box, has_box), path
+
+
+def test_a_live_box_is_known_by_the_class_of_its_figure():
+    doctree = new_document("a page")
+    doctree += nodes.container(classes=["live-moons"])
+    doctree += nodes.figure(classes=["align-left", "alive-x"])
+    assert not has_live_box(doctree)
+    assert not has_live_box(None)
+    doctree += nodes.figure(classes=["live-moons"])
+    assert has_live_box(doctree)
+
+
+def test_a_still_keeps_its_size_and_is_shown_at_half_of_it(tmp_path):
+    path = tmp_path / "still.png"
+    pixels = np.linspace(0, 255, 60 * 40 * 3).reshape(40, 60, 3).astype(np.uint8)
+    Image.fromarray(pixels).save(path)
+    shrink(path)
+    with Image.open(path) as picture:
+        assert picture.size == (60, 40)
+        assert picture.info["dpi"][0] >= 200
+        assert np.abs(np.asarray(picture.convert("RGB"), float) - pixels).mean() < 8
+
+
+def wake_page(page, name):
+    """Use what is live on a page of the site."""
+    if name != "digits":
+        press(find_box(page), "Stop")
+    if name == "flat_advi":
+        page.locator("#fig-flat-advi-missed .hover-pane").first.focus()
+        page.keyboard.press("a")
+        page.locator("#fig-flat-advi-missed .hover-words b").first.wait_for()
+    if name == "digits":
+        page.locator(".pad").scroll_into_view_if_needed()
+        page.wait_for_function("document.querySelector('.pad-why')?.textContent.startsWith('Try')")
+        page.locator(".pad-examples button").nth(2).press("Enter")  # it refuses, in other colours
+
+
+@pytest.mark.parametrize(
+    ("name", "theme", "width"),
+    [
+        ("flat_advi", "light", 1280),
+        ("hierarchical_nuts", "dark", 390),
+        ("digits", "dark", 1280),
+        ("digits", "light", 390),
+    ],
+)
+def test_axe_finds_nothing_a_phone_has_room_and_nothing_comes_from_elsewhere(chromium, address, name, theme, width):
+    look = {"viewport": {"width": width, "height": 900}, "color_scheme": theme}
+    with open_bare(chromium, f"{address}book/{name}.html", **look) as (page, log):
+        wake_page(page, name)
+        assert find_axe_violations(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert [url for url in log.requests if not url.startswith((address, "data:", "blob:"))] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "without"),
+    [("index", "scripts"), ("digits", "scripts"), ("index", "workers"), ("flat_advi", "a screen")],
+)
+def test_a_picture_and_its_words_stand_where_nothing_can_be_live(chromium, address, name, without):
+    context = chromium.new_context(java_script_enabled=without != "scripts")
+    if without == "workers":
+        context.add_init_script("delete window.Worker")
+    page = context.new_page()
+    page.goto(f"{address}book/{name}.html")
+    figure = page.locator("#fig-digits-drawn" if name == "digits" else "figure[class*=live-]")
+    figure.scroll_into_view_if_needed()
+    if without == "a screen":
+        page.locator(".live-box").wait_for()
+        assert page.locator(".hover-said").count()
+        page.emulate_media(media="print")
+    assert figure.locator("img").first.is_visible()
+    assert figure.locator("figcaption").first.is_visible()
+    assert page.locator(".live-box, .pad, .hover-said").filter(visible=True).count() == 0
+    context.close()

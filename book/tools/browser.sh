@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs a Chromium for the site tests, unless there is one: Debian's or Ubuntu's package, else Playwright's build.
-# And a Firefox for those of the live pages, where Debian's package can be had; without one they are skipped.
+# And a Firefox for one test of the live pages, where Debian's package can be had; without one it is skipped.
 set -eu
 cd "$(dirname "$0")/../.."
 sudo=""

@@ -77,7 +77,6 @@ def run_cells(name, last, look=lambda label, figure: None):
 
 def write(name, about, content):
     """Write what a page fetches: `content` are bytes, `about` says how to read them."""
-    FOLDER.mkdir(parents=True, exist_ok=True)
     (FOLDER / f"{name}.bin").write_bytes(content)
     about = about | {"bytes": hashlib.sha256(content).hexdigest()}
     (FOLDER / f"{name}.json").write_text(json.dumps(about | {"digest": digest_rows(about)}, indent=1) + "\n")
@@ -88,6 +87,11 @@ def pack_whole(values):
     """Numbers as 16 bits each, and what one step is worth: (bytes, float)."""
     step = float(np.abs(values).max() / WHOLE)
     return np.rint(values / step).astype("<i2").tobytes(), step
+
+
+def read(name):
+    """How a posterior is packed, and what else its page shows (dict)."""
+    return json.loads((FOLDER / f"{name}.json").read_text(encoding="utf8"))
 
 
 # --- digits: two hundred draws of nine thousand weights
