@@ -1,4 +1,4 @@
-"""Parts of the page on a class on one server: links for nbgitpuller, and what a machine carries."""
+"""Links for nbgitpuller, and what machines carry a class."""
 
 import html
 import json
@@ -14,7 +14,7 @@ from docutils import nodes
 
 RELEASES = BOOK / "teach" / "assignments" / "release"
 EXAMPLE_HUB = "https://hub.example.org"
-MACHINES = ((4, 16), (8, 32), (16, 64), (32, 128))  # cores, GB
+MACHINES = ((4, 16), (8, 32), (16, 64), (32, 128), (64, 256))  # cores, GB
 LIMIT_MB = 2048  # a student's limit in book/teach/hub
 CLASSES = (15, 40, 120)  # students
 FIRST_FIT = "sec-flat-advi-advi"  # the section that everybody runs in the first session
@@ -94,38 +94,12 @@ def wait_minutes(students, cores, cpu_seconds):
     return cpu_seconds * max(1, students / cores) / 60
 
 
-def read_costs():
-    """The dearest chapter: (CPU-seconds in a home without caches, CPU-seconds where they are warm, MB)."""
-    cold, warm = (json.loads((BOOK / "data" / f"{name}_cost.json").read_text())["rows"] for name in ("binder", "run"))
-    return (
-        max(row["cpu_seconds"] for row in cold),
-        max(row["cpu_seconds"] for row in warm),
-        max(row["megabytes"] for row in cold),
-    )
-
-
-class HubSizes(RawTable):
-    """How many students a machine carries, from what the chapters were measured to need."""
-
-    def run(self):
-        sources = [BOOK / "data" / f"{name}_cost.json" for name in ("binder", "run")]
-        cold, warm, _ = read_costs()
-        rows = []
-        for cores, gigabytes in MACHINES:
-            students = count_students(gigabytes)
-            waits = [f"{wait_minutes(students, cores, cost):.1f} min" for cost in (cold, warm)]
-            rows.append([f"{cores} cores, {gigabytes} GB", f"{students}", *waits])
-        caption = f"What a machine carries: the dearest chapter ({cold} CPU-s the first time, {warm} CPU-s after it)"
-        columns = ["Machine", "Students", "All at once, first time", "All at once, caches warm"]
-        return [self.show(caption, columns, rows, *sources)]
-
-
-def choose_machines(students, machines=(*MACHINES, (64, 256))):
+def choose_machines(students):
     """The fewest and smallest machines whose memory carries a class: (how many, cores of each, GB of each)."""
-    fitting = [(cores, gigabytes) for cores, gigabytes in machines if count_students(gigabytes) >= students]
+    fitting = [(cores, gigabytes) for cores, gigabytes in MACHINES if count_students(gigabytes) >= students]
     if fitting:
         return 1, *fitting[0]
-    cores, gigabytes = machines[-1]
+    cores, gigabytes = MACHINES[-1]
     return math.ceil(students / count_students(gigabytes)), cores, gigabytes
 
 
@@ -133,14 +107,15 @@ class ClassSizes(RawTable):
     """What three sizes of class need: memory, a machine, and how long the live fit of the first session takes."""
 
     def run(self):
-        _, warm, _ = read_costs()
+        path = BOOK / "data" / "run_cost.json"
+        dearest = max(row["cpu_seconds"] for row in json.loads(path.read_text())["rows"])
         fit = list_costs()[0][FIRST_FIT]
         rows = []
         for students in CLASSES:
             n, cores, gigabytes = choose_machines(students)
             gb = math.ceil((students * LIMIT_MB + SYSTEM_MB) / 1024)
             each = f"{cores} cores, {gigabytes} GB" if n == 1 else f"{n} of {cores} cores, {gigabytes} GB"
-            waits = [f"{wait_minutes(students, n * cores, cost):.1f} min" for cost in (fit, warm)]
+            waits = [f"{wait_minutes(students, n * cores, cost):.1f} min" for cost in (fit, dearest)]
             rows.append([f"{students} students", f"{gb} GB", each, *waits])
         columns = [
             "Class",
@@ -149,29 +124,11 @@ class ClassSizes(RawTable):
             "The fit of session 1, all at once",
             "The dearest chapter, all at once",
         ]
-        sources = [BOOK / "data" / f"{name}_cost.json" for name in ("binder", "run")]
-        return [self.show("Three classes, each student with 2 GB, caches warm", columns, rows, *sources)]
-
-
-class HubCosts(RawTable):
-    """What a class cost on the machine where `make hub-check MEASURE=1` ran last."""
-
-    def run(self):
-        path = BOOK / "data" / "hub_cost.json"
-        rows = [
-            [html.escape(row["what"]), ", ".join(f"{row[key]:,} {unit}" for key, unit in UNITS.items() if key in row)]
-            for row in json.loads(path.read_text())["rows"]
-        ]
-        return [self.show("Measured by make hub-check", ["What", "Takes"], rows, path)]
-
-
-UNITS = {"cpu_seconds": "CPU-s", "megabytes": "MB of memory", "disk_megabytes": "MB on disk"}
+        return [self.show("Three classes, each student with 2 GB, caches warm", columns, rows, path)]
 
 
 def setup(app):
     """Add the directives."""
     app.add_directive("nbgitpuller-links", NbgitpullerLinks)
-    app.add_directive("hub-sizes", HubSizes)
     app.add_directive("class-sizes", ClassSizes)
-    app.add_directive("hub-costs", HubCosts)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

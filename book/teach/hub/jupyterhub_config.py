@@ -2,7 +2,6 @@
 
 On The Littlest JupyterHub this file is /opt/tljh/config/jupyterhub_config.d/hbnn.py. A hub of your own reads it with
 `jupyterhub -f jupyterhub_config.py`. Who may log in, and what each may use, is not said here: tljh-config sets that.
-`make hub-check` starts a hub with this file.
 """
 
 c = get_config()  # noqa: F821  JupyterHub defines it

@@ -1,8 +1,11 @@
-"""The answers of the exam bank that are numbers, computed: {number of the question: list of what its answer says}."""
+"""The arithmetic of the exam bank: each number in an answer is computed here, and marks add up."""
 
+import re
 from math import ceil, factorial, log, log2, log10, sqrt
+from pathlib import Path
 
 import numpy as np
+import pytest
 from bnn import diagnose
 from scipy.special import expit
 from scipy.stats import binom, norm
@@ -170,3 +173,24 @@ def answer_30():
 
 
 COMPUTED = {n: list(globals()[f"answer_{n}"]()) for n in range(1, 31) if f"answer_{n}" in globals()}
+
+EXAM = (Path(__file__).parents[1] / "book" / "teach" / "exam.md").read_text(encoding="utf8")
+QUESTIONS = dict(enumerate(re.split(r"^\(exam-\d+\)=\n## \d+\. ", EXAM, flags=re.MULTILINE)[1:], 1))
+NUMBER = re.compile(r"(?<![\w.])-?\d+(?:[.,]\d+)*")
+SMALL = {"0", "1", "2"}  # as in "adds up to 1"
+
+
+@pytest.mark.parametrize("number", QUESTIONS)
+def test_every_number_in_an_answer_is_computed_or_given_and_marks_add_up_to_six(number):
+    question, _, rest = QUESTIONS[number].split("points\n", 1)[1].partition(":::{admonition}")
+    answer = rest.split("dropdown\n\n")[1].split("\n\n- ")[0]
+    bold = [NUMBER.findall(text)[0] for text in re.findall(r"\*\*([^*]+)\*\*", answer)]
+    computed = set(COMPUTED.get(number, []))
+    assert set(bold) == computed
+    plain = re.sub(r"\$[^$]*\$|\*\*[^*]+\*\*|\([a-e]\)", "", answer)
+    assert set(NUMBER.findall(plain)) <= set(NUMBER.findall(question)) | computed | SMALL
+    assert sum(map(int, re.findall(r"^- (\d+): ", rest, flags=re.MULTILINE))) == 6
+
+
+def test_every_computed_answer_has_its_question():
+    assert set(COMPUTED) <= set(QUESTIONS)
