@@ -14,7 +14,7 @@ from bnn import priors
 from bnn.claims import MIME, Claims
 from book_site import add_size
 from PIL import Image
-from tools import frames, pdf
+from tools import faults, frames, pdf
 from tools.chapters import BOOK, find_chapters, kernel_environment
 from tools.claims import gather
 from tools.cover import PICTURES, find_picture
@@ -113,3 +113,16 @@ def test_a_picture_on_a_page_has_the_size_that_its_file_states(tmp_path, size, d
     Image.new("RGB", size).save(tmp_path / "wide.png", dpi=(dpi, dpi))
     sized = re.sub('<img src="([^"]+)">', partial(add_size, tmp_path), '<img src="wide.png">')
     assert sized == '<img width="30" height="20" loading="lazy" src="wide.png">'
+
+
+def test_a_fault_is_planted_where_its_text_is_there_once_and_taken_out_again(tmp_path, monkeypatch):
+    fault = faults.Fault("toy.py", "it adds", "a * b", "a + b", ("tests/test_toy.py",))
+    (tmp_path / "toy.py").write_text("def multiply(a, b):\n    return a * b\n")
+    seen = []
+    monkeypatch.setattr(faults, "run_tests", lambda folder, tests: seen.append((folder / "toy.py").read_text()))
+    faults.judge(tmp_path, fault)
+    assert "a + b" in seen[0]
+    assert "a * b" in (tmp_path / "toy.py").read_text()
+    (tmp_path / "toy.py").write_text("a * b, a * b")
+    with pytest.raises(ValueError, match="its text is there 2 times; wanted: once"):
+        faults.judge(tmp_path, fault)
