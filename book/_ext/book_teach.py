@@ -151,38 +151,34 @@ def state(name, rawtext, text, lineno, inliner, options=None, content=None):
         return [], [inliner.reporter.error(str(error), line=lineno)]
 
 
-def find_slide(name, folder=SLIDES):
-    """Title of a shared slide, and the first deck that shows it, a week's if there is one.
+def find_slide(title, folder=SLIDES):
+    """The first deck that shows a slide of this title (str), a week's if there is one.
 
     Raises
     ------
     ValueError
-        When there is no such slide, or no deck shows it.
+        When no deck shows it.
     """
-    parts = {path.stem: path for path in sorted((folder / "parts").glob("*.md"))}
-    if name not in parts:
-        near = ", ".join(other for other in parts if other.split("-")[0] == name.split("-")[0]) or ", ".join(parts)
-        raise ValueError(f"no slide {name!r}; there are: {near}")
-    decks = [
-        p.stem for p in sorted(folder.glob("w*.md")) if f"{{include}} parts/{name}.md" in p.read_text(encoding="utf8")
-    ]
-    if not decks:
-        raise ValueError(f"no deck shows the slide {name!r}; wanted: one in {folder.name}")
-    return re.search(r"^## (.+)$", parts[name].read_text(encoding="utf8"), flags=re.MULTILINE)[1], decks[0]
+    for deck in sorted(folder.glob("w*.md")):
+        text = deck.read_text(encoding="utf8")
+        parts = re.findall(r"\{include\} (parts/.+\.md)", text)
+        text += "".join((folder / part).read_text(encoding="utf8") for part in parts)
+        if f"\n## {title}\n" in f"\n{text}":
+            return deck.stem
+    raise ValueError(f"no deck in {folder.name} has a slide with the title {title!r}")
 
 
 def name_slide(name, rawtext, text, lineno, inliner, options=None, content=None):
-    """Role {slide}: the title of a shared slide, linked to the deck that shows it."""
+    """Role {slide}: the title of a slide, linked to the deck that shows it."""
     env = inliner.document.settings.env
-    for path in SLIDES.rglob("w*.md"):
+    for path in SLIDES.rglob("*.md"):
         env.note_dependency(str(path))
     try:
-        title, deck = find_slide(text)
+        deck = find_slide(text)
     except ValueError as error:
         return [], [inliner.reporter.error(str(error), line=lineno)]
-    env.note_dependency(str(SLIDES / "parts" / f"{text}.md"))
     up = "../" * env.docname.count("/")
-    return [nodes.reference(rawtext, title, refuri=f"{up}slides/{deck}.html")], []
+    return [nodes.reference(rawtext, text, refuri=f"{up}slides/{deck}.html")], []
 
 
 def setup(app):
