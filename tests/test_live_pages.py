@@ -23,7 +23,7 @@ from tools.browser import QuietHandler, find_axe_violations, open_tab, serve
 from tools.chapters import BOOK
 from tools.stills import shrink
 
-PATIENCE = 240_000  # ms for a verdict, on a machine that has other things to do
+PATIENCE = 240_000  # ms, on a machine that has other things to do
 AGREE = re.compile(r"^Four chains agree: R-hat 1\.0\d\d, ESS [\d,]+\. These pictures can be trusted\.$")
 START = "#moons=1.5.4.0.0.IqqeVV"  # one seed, five units, prior sd 1, and two points: a run of a second or two
 DIGITS, FLAT = (stored.read(name) for name in ("digits", "flat_advi"))
@@ -73,7 +73,9 @@ def open_bare(chromium, url, **options):
     """A page in a window of its own; yields the tab and its log."""
     settings = {"viewport": {"width": 1280, "height": 900}, "reduced_motion": "reduce"} | options
     context = chromium.new_context(**settings)
-    context.route("**/bare/*", show_bare)
+    context.set_default_timeout(PATIENCE)
+    if "/bare/" in url:
+        context.route("**/bare/*", show_bare)
     with open_tab(context, url) as (page, log):
         yield page, log
         assert log.complaints == []
@@ -163,7 +165,7 @@ def read_status(box):
 
 def await_verdict(box):
     """Wait until the chains have been compared; returns the words."""
-    box.page.wait_for_function("box => box.dataset.state !== 'running'", arg=box.element_handle(), timeout=PATIENCE)
+    box.page.wait_for_function("box => box.dataset.state !== 'running'", arg=box.element_handle())
     return read_status(box)
 
 
@@ -355,7 +357,7 @@ def test_advi_shows_its_maps_and_its_elbo_beside_the_chains(opened):
     await_verdict(box)
     press(box, "What would ADVI say?")
     said = box.locator(".live-advi")
-    said.filter(has_text="These three maps are ADVI's now. Its ELBO is").wait_for(timeout=PATIENCE)
+    said.filter(has_text="These three maps are ADVI's now. Its ELBO is").wait_for()
     assert re.search(r"mean ignorance 0\.\d\d bit \(the four chains: 0\.\d\d\)\.$", said.inner_text())
     press(box, "One class")
     assert said.inner_text() == "ADVI climbs …"  # what was said of the last points is gone with them
@@ -366,7 +368,7 @@ def test_advi_shows_its_maps_and_its_elbo_beside_the_chains(opened):
 def test_six_categories_are_tied_from_one_network_for_all_to_each_alone(tied):
     page, box = tied
     own, slider, said = box.locator(".tie-own"), box.get_by_label("how tied"), box.locator(".tie-slider output")
-    page.wait_for_function("document.querySelectorAll('.tie-own:not(:empty)').length === 6", timeout=PATIENCE)
+    page.wait_for_function("document.querySelectorAll('.tie-own:not(:empty)').length === 6")
     assert box.locator("canvas[data-group]").count() == box.locator(".tie-dial").count() == 6
     assert all(re.fullmatch(r"own way \d+\u00a0%", text) for text in own.all_inner_texts())
     assert box.locator(".tie-sds meter").count() == 3
@@ -376,7 +378,7 @@ def test_six_categories_are_tied_from_one_network_for_all_to_each_alone(tied):
         assert said.inner_text() == slider.get_attribute("aria-valuetext") == words
     press(box, "None")
     none = "[...document.querySelectorAll('.tie-own')].every((own) => own.textContent === 'own way 0\u00a0%')"
-    page.wait_for_function(none, timeout=PATIENCE)
+    page.wait_for_function(none)
     assert box.locator(".tie-sds output").all_inner_texts() == ["0.00"] * 3
 
 
@@ -670,7 +672,7 @@ REACHED = "Number(document.querySelector('.live-box progress').value)"
 def test_chains_rest_where_nobody_sees_them(opened, how):
     page, box = opened
     box.get_by_label("prior sd").press("End")  # slow: there is something left to rest from
-    page.wait_for_function(f"{REACHED} > 0", timeout=PATIENCE)
+    page.wait_for_function(f"{REACHED} > 0")
     page.evaluate("scrollTo(0, 0)") if how == "scrolled away" else page.evaluate(HIDE, True)
     page.wait_for_selector(".live-box[data-resting]", state="attached")
     page.wait_for_timeout(500)  # what was on its way arrives
@@ -678,7 +680,7 @@ def test_chains_rest_where_nobody_sees_them(opened, how):
     page.wait_for_timeout(1000)
     assert page.evaluate(REACHED) == reached < 1
     box.scroll_into_view_if_needed() if how == "scrolled away" else page.evaluate(HIDE, False)
-    page.wait_for_function(f"{REACHED} > {reached}", timeout=PATIENCE)
+    page.wait_for_function(f"{REACHED} > {reached}")
 
 
 def test_who_wants_less_motion_sees_a_few_pictures_and_no_walk(opened):
@@ -763,6 +765,7 @@ def test_axe_finds_nothing_a_phone_has_room_and_nothing_comes_from_elsewhere(chr
 )
 def test_a_picture_and_its_words_stand_where_nothing_can_be_live(chromium, address, name, without):
     context = chromium.new_context(java_script_enabled=without != "scripts")
+    context.set_default_timeout(PATIENCE)
     if without == "workers":
         context.add_init_script("delete window.Worker")
     page = context.new_page()
