@@ -161,7 +161,9 @@ def _compute(client, module, blocks, waiting, code):
     with _connect(client) as connected:
         commit = find_commit()
         futures = {connected.submit(compute_block, module, blocks[i], code, commit, pure=False): i for i in waiting}
-        for future in as_completed(futures):
+        with connected.as_current():  # no client is the default one
+            done = as_completed(futures)
+        for future in done:
             if future.cancelled():
                 wanted = "the same command, which goes on with the tasks that are kept"
                 raise RuntimeError(f"the scheduler is gone; wanted: {wanted}")
