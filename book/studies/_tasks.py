@@ -143,7 +143,7 @@ def run_tasks(module, blocks, *, folder, estimate=None, client=None, show=None):
             done[i] = result
         spent += costs[i]
         if show is not None:
-            elapsed, rest = time.monotonic() - start, sum(costs[i] for i in waiting) - spent
+            elapsed, rest = time.monotonic() - start, max(sum(costs[i] for i in waiting) - spent, 0.0)
             show(n, len(waiting), elapsed, elapsed * rest / spent if spent else None)
     if failed:
         first = "\n".join(f"  {blocks[i][0]}: {type(error).__name__}: {error}" for i, error in list(failed.items())[:5])
