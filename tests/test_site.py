@@ -17,11 +17,10 @@ from book_front import read_promise
 from book_tables import tidy_table
 from book_teach import count_minutes
 from bs4 import BeautifulSoup
-from conftest import ROOT, address, chromium, site
 from PIL import Image
 from tools.browser import find_colour_violations, find_form_violations, open_context, open_tab, unfold
 
-__all__ = ["address", "chromium", "site"]  # other test files still take the fixtures from here
+ROOT = Path(__file__).parents[1]
 BOOK = ROOT / "book"
 SETTINGS = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf8"))
 CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf8"))

@@ -1,13 +1,15 @@
 """What every cell of a column says is said once, in its heading; heading and cell together still say all of it."""
 
 import re
+from pathlib import Path
 
 import nbformat
 import pytest
 from bnn import report
 from book_tables import SENTENCE, split_cell, tidy_table
 from bs4 import BeautifulSoup
-from conftest import ROOT
+
+ROOT = Path(__file__).parents[1]
 
 
 def show(columns, rows):
