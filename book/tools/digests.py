@@ -9,10 +9,10 @@ prose in a source does not ask for hours of computing; nor does what a table say
 import ast
 import json
 import re
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 
-from tools.repo import BOOK, ask_git, digest
+from tools.repo import BOOK, digest
 
 OURS = ("bnn", "studies")  # packages below the root that are followed
 # of the lock, what moves numbers; `machine()` of chapters.py tells the rest of a machine
@@ -197,10 +197,3 @@ def _digest_table(content):
     if isinstance(rows := table.get("rows"), list):
         table["rows"] = [{key: value for key, value in row.items() if key not in ORIGIN} for row in rows]
     return digest(table)
-
-
-@cache
-def find_head():
-    """The commit that is checked out or, without git, a digest of the sources (str): it decides what is drawn."""
-    paths = sorted([*BOOK.glob("*/*.py"), *BOOK.glob("*.ipynb")])
-    return ask_git("rev-parse", "HEAD") or digest(b"".join(path.read_bytes() for path in paths))
