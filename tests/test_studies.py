@@ -166,6 +166,15 @@ def test_what_a_stamp_says_of_seeds_is_used():
     assert compare(table["rows"][3], {"score": 3.6}, table)[0] != []
 
 
+def test_whether_chains_agreed_may_change_where_it_falls_both_ways_in_a_table():
+    rows = [{"seed": 1, "noise": n, "a: converged": n % 2 == 0, "exact": True} for n in range(20)]
+    table = {"rows": rows, "checked": {"spread": {"a: converged": [0.0, 8, False], "exact": [0.0, 8, False]}}}
+    assert compare(rows[0], {"a: converged": False, "exact": True}, table) == ([], [])
+    assert compare(rows[0], {"a: converged": True, "exact": False}, table)[0] != []
+    rows[:] = [row | {"a: converged": True} for row in rows]
+    assert compare(rows[0], {"a: converged": False, "exact": True}, table)[0] != []
+
+
 def test_one_point_may_change_sides_where_it_does_for_no_seed():
     rows = [{"seed": s, "noise": 1, "train_accuracy": 100 * 770 / 900} for s in range(6)]
     assert compare(rows[0], {"train_accuracy": 100 * 769 / 900}, {"rows": rows}) == ([], [])
