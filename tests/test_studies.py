@@ -24,7 +24,7 @@ from tools.repo import REQUIREMENTS, digest
 TABLES = {name: table for name in names() if (table := read(name))}
 COMPARED = [name for name in TABLES if not load(name).MEASURED]
 STAMP = _checks.STAMP
-LIGHT = ("calibration", "cheaper_ways", "curve_rivals", "flat_advi_seeds", "live_calibration", "one_choice")
+LIGHT = ("calibration", "cheaper_ways", "curve_rivals", "flat_advi_seeds", "live_calibration")
 HEAVY = 60  # CPU-seconds
 UNCHECKED = {}  # tables that `make studies` has still to check or to run, and why it has not
 
