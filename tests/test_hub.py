@@ -20,6 +20,7 @@ TOKEN = {"Authorization": "token of-the-test-alone"}
 # Beside the page's file: processes of this user in place of users of the system, and no proxy, which needs Node.js and
 # a package of npm. So the student's server is asked at its own port.
 SMALL_HUB = f"""
+import os
 from jupyterhub.proxy import Proxy
 
 class NoProxy(Proxy):
@@ -35,7 +36,8 @@ c.Authenticator.allow_all = True
 c.JupyterHub.services = [{{"name": "test", "api_token": "of-the-test-alone"}}]
 c.JupyterHub.load_roles = [{{"name": "test", "services": ["test"],
                             "scopes": ["admin:users", "admin:servers", "access:servers"]}}]
-c.SimpleLocalProcessSpawner.home_dir_template = {str(ROOT)!r}
+c.SimpleLocalProcessSpawner.home_dir_template = os.path.abspath("home")  # beside this file
+c.Spawner.notebook_dir = {str(ROOT)!r}
 c.Spawner.cmd = [{sys.executable!r}, "-m", "jupyterhub.singleuser"]
 c.Spawner.args = ["--allow-root"]
 """
