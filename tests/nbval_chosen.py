@@ -4,11 +4,11 @@
 why. Without the option every chapter runs.
 """
 
-import subprocess
 from functools import cache
 
 import nbformat
 from tools import chapters
+from tools.repo import ask_git
 
 # NUTS on a fused network, ADVI on images, a page of tables: together 87 CPU-seconds (book/data/run_cost.json)
 FIXED = ("reference_posteriors", "digits", "one_choice")
@@ -59,21 +59,14 @@ def find_change(nb, written):
 def read_base(path):
     """A notebook as it was where this branch left main, if it was another file: list of none or one."""
     base = ask_git("merge-base", "HEAD", "origin/main") or ask_git("merge-base", "HEAD", "main")
-    if not base or path.name not in list_changed(base):
+    name = f"book/{path.name}"
+    if not base or name not in list_changed(base):
         return []
-    old = ask_git("show", f"{base}:./{path.name}")
+    old = ask_git("show", f"{base}:{name}")
     return [nbformat.reads(old, as_version=4) if old else nbformat.v4.new_notebook()]
 
 
-def list_changed(base):
-    return ask_git("diff", "--name-only", "--relative", base, "--", "*.ipynb").splitlines()
-
-
 @cache
-def ask_git(*words):
-    """What git says in the folder of the book, without the last line's end: str, "" where it fails."""
-    try:
-        done = subprocess.run(["git", "-C", chapters.BOOK, *words], capture_output=True, text=True, check=False)
-    except OSError:
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
+def list_changed(base):
+    """The notebooks that are not as they were in a commit: list of str, paths in the repository."""
+    return ask_git("diff", "--name-only", base, "--", "book/*.ipynb").splitlines()
