@@ -66,7 +66,7 @@ def test_a_chapter_that_was_written_with_something_else_or_is_new_on_main_has_ch
 
 
 def test_a_notebook_is_compared_with_what_it_was_on_main(monkeypatch):
-    said = {"merge-base": "abc", "diff": "moons.ipynb\nnew.ipynb", "show": ""}
+    said = {"merge-base": "abc", "diff": "book/moons.ipynb\nbook/new.ipynb", "show": ""}
     monkeypatch.setattr(nbval_chosen, "ask_git", lambda *words: said[words[0]])
     assert nbval_chosen.read_base(chapters.BOOK / "digits.ipynb") == []
     assert nbval_chosen.read_base(chapters.BOOK / "new.ipynb") == [new_notebook()]
