@@ -32,15 +32,13 @@ class AssignmentList(RawTable):
             path = (ASSIGNMENTS / "release" / name / f"{name}.ipynb").relative_to(ROOT).as_posix()
             live = open_binder(options, path)
             notebook = f"{repository}/blob/{branch}/{path}"
-            rows.append(
-                [
-                    f'<a href="{html.escape(notebook)}">{name}</a>: {html.escape(title)}',
-                    f"{tests} + {questions}",
-                    f"{minutes} min",
-                    f"{costs[name]['cpu_seconds']} CPU-s, {costs[name]['megabytes']:,} MB",
-                    f'<a href="{html.escape(live)}">{name[:2]} in Binder</a>',
-                ]
-            )
+            rows.append([
+                f'<a href="{html.escape(notebook)}">{name}</a>: {html.escape(title)}',
+                f"{tests} + {questions}",
+                f"{minutes} min",
+                f"{costs[name]['cpu_seconds']} CPU-s, {costs[name]['megabytes']:,} MB",
+                f'<a href="{html.escape(live)}">{name[:2]} in Binder</a>',
+            ])  # fmt: skip
             paths.append(source)
         columns = ["Assignment", "Points: tests + read", "Time", "To run (measured)", "Try it"]
         return [self.show("The six assignments", columns, rows, *paths)]

@@ -14,7 +14,6 @@ from docutils import nodes
 from PIL import Image
 from sphinx.util.docutils import SphinxDirective
 
-NOT_MEASURED = "not measured"  # `make studies STUDY=run_cost` does it
 THUMB = (320, 200)  # pixels, at most; shown at half of it, so that it is sharp
 
 
@@ -36,11 +35,8 @@ def read_plain(text):
 
 def find_figure(chapter):
     """The picture that stands for a chapter, a PNG as bytes: that of its result, else its first."""
-    cells = [
-        cell
-        for cell in nbformat.read(BOOK / f"{chapter}.ipynb", as_version=4).cells
-        if any("image/png" in output.get("data", {}) for output in cell.get("outputs", []))
-    ]
+    cells = nbformat.read(BOOK / f"{chapter}.ipynb", as_version=4).cells
+    cells = [cell for cell in cells if any("image/png" in output.get("data", {}) for output in cell.get("outputs", []))]
     cell = max(cells, key=lambda cell: "result" in cell.metadata.get("tags", []))
     return base64.b64decode(next(o["data"]["image/png"] for o in cell.outputs if "image/png" in o.get("data", {})))
 
@@ -97,7 +93,7 @@ class RunCosts(RawTable):
             rows.append([html.escape(caption)])
             for name in names:
                 cost = costs.get(name)
-                measured = [f"{cost['cpu_seconds']} s", f"{cost['megabytes']:,} MB"] if cost else [NOT_MEASURED] * 2
+                measured = [f"{cost['cpu_seconds']} s", f"{cost['megabytes']:,} MB"] if cost else ["not measured"] * 2
                 rows.append([link_chapter(name), *measured])
                 sources.append(BOOK / f"{name}.md")
         return [self.show("CPU time and memory of each chapter", ["Chapter", "CPU time", "Memory"], rows, *sources)]

@@ -36,14 +36,9 @@ document.getElementById("hub-address").addEventListener("input", ({{ target }}) 
 
 
 def make_link(hub, repository, branch, path):
-    """The address that brings a student's copy of the book up to date and opens one file of it in JupyterLab.
+    """The address that brings a student's copy of the book up to date and opens `path` of it in JupyterLab.
 
-    Parameters
-    ----------
-    hub : str, the address of a JupyterHub
-    repository : str, what ``git clone`` takes; the copy is named by its last part
-    branch : str
-    path : str or Path, a file below the repository's root
+    `hub` is the address of a JupyterHub, `repository` what ``git clone`` takes; the copy is named by its last part.
     """
     repository = repository.rstrip("/")
     folder = repository.rpartition("/")[2]
@@ -56,8 +51,7 @@ def list_targets():
     targets = [
         (caption, [(read_title(name), BOOK / f"{name}.ipynb") for name in names]) for caption, names in list_chapters()
     ]
-    assignments = [(read_heading(path), path) for path in sorted(RELEASES.glob("*/*.ipynb"))]
-    return [*targets, ("Assignments", assignments)] if assignments else targets
+    return [*targets, ("Assignments", [(read_heading(path), path) for path in sorted(RELEASES.glob("*/*.ipynb"))])]
 
 
 def read_heading(path):
@@ -117,13 +111,8 @@ class ClassSizes(RawTable):
             each = f"{cores} cores, {gigabytes} GB" if n == 1 else f"{n} of {cores} cores, {gigabytes} GB"
             waits = [f"{wait_minutes(students, n * cores, cost):.1f} min" for cost in (fit, dearest)]
             rows.append([f"{students} students", f"{gb} GB", each, *waits])
-        columns = [
-            "Class",
-            "Memory",
-            "Machine",
-            "The fit of session 1, all at once",
-            "The dearest chapter, all at once",
-        ]
+        fits = ["The fit of session 1, all at once", "The dearest chapter, all at once"]
+        columns = ["Class", "Memory", "Machine", *fits]
         return [self.show("Three classes, each student with 2 GB, caches warm", columns, rows, path)]
 
 

@@ -41,11 +41,9 @@ def read_title(name):
 
 
 def measure_picture(file):
-    """Width and height at which a picture is shown, in CSS pixels: half of its own at 200 pixels to the inch or more.
+    """Width and height at which a picture (Path, or bytes in a file) is shown, in CSS pixels.
 
-    Parameters
-    ----------
-    file : Path, or bytes in a file
+    That is half of its own at 200 pixels to the inch or more.
     """
     with Image.open(file) as picture:
         density = 2 if picture.info.get("dpi", (0, 0))[0] >= 200 else 1
@@ -77,11 +75,8 @@ class RawTable(SphinxDirective):
         """One row; a row of one cell heads those below it."""
         if len(row) == 1:
             return f'</tbody><tbody><tr class="part"><th scope="rowgroup" colspan="7">{row[0]}</th></tr>'
-        figures = [bool(re.fullmatch(r"[\d.,]+( \w+)?", cell)) for cell in row[1:]]
-        cells = "".join(
-            f'<td class="figure">{cell}</td>' if is_figure else f'<td class="text">{cell}</td>'
-            for cell, is_figure in zip(row[1:], figures, strict=True)
-        )
+        kinds = ["figure" if re.fullmatch(r"[\d.,]+( \w+)?", cell) else "text" for cell in row[1:]]
+        cells = "".join(f'<td class="{kind}">{cell}</td>' for cell, kind in zip(row[1:], kinds, strict=True))
         return f'<tr><th scope="row">{row[0]}</th>{cells}</tr>'
 
 
@@ -213,10 +208,9 @@ class ExerciseList(RawTable):
     def run(self):
         names = [name for _, names in list_chapters() for name in names]
         paths = [BOOK / f"{name}.md" for name in names]
+        texts = [path.read_text(encoding="utf8") for path in paths]
         found = [
-            (exercise, name)
-            for name, path in zip(names, paths, strict=True)
-            for exercise in EXERCISE.finditer(path.read_text(encoding="utf8"))
+            (exercise, name) for name, text in zip(names, texts, strict=True) for exercise in EXERCISE.finditer(text)
         ]
         rows = []
         for topic in TOPICS:
@@ -290,10 +284,7 @@ def state_cost(name, rawtext, text, lineno, inliner, options=None, content=None)
 def open_binder(theme, path):
     """The address that opens a notebook in Binder: the image of the branch `environment`, the book as it is now.
 
-    Parameters
-    ----------
-    theme : dict, the theme's options
-    path : str, a file below the repository's root
+    `theme` are the theme's options, `path` is a file below the repository's root.
     """
     repository, branch = theme["repository_url"].rstrip("/"), theme.get("repository_branch") or "main"
     query = {"repo": repository, "branch": branch, "targetpath": branches.FOLDER,
@@ -320,9 +311,8 @@ def setup(app):
     app.add_role("claim", cite_claim)
     app.connect("html-page-context", mend_launchers, priority=502)  # the theme adds its buttons at 501
     app.add_role("cost", state_cost)
-    app.add_role("site", link_out)
-    app.add_role("repository", link_out)
-    app.add_role("slides", link_out)
+    for name in ("site", "repository", "slides"):
+        app.add_role(name, link_out)
     app.add_directive("claims-register", ClaimsRegister)
     app.add_directive("frames", Frames)
     app.add_directive("colophon", Colophon)

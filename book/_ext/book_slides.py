@@ -52,11 +52,8 @@ def list_code_cells(chapter):
 
 def find_figure(chapter, name):
     """The PNG (bytes) and the alt text of a chapter's figure."""
-    cells = {
-        cell["metadata"]["mystnb"]["figure"]["name"]: cell
-        for cell in list_code_cells(chapter)
-        if "figure" in cell["metadata"].get("mystnb", {})
-    }
+    about = [(cell, cell["metadata"].get("mystnb", {})) for cell in list_code_cells(chapter)]
+    cells = {mystnb["figure"]["name"]: cell for cell, mystnb in about if "figure" in mystnb}
     cell = pick(name, cells, f"figure in {chapter}")
     pictures = [output["data"]["image/png"] for output in cell["outputs"] if "image/png" in output.get("data", {})]
     return base64.b64decode(pictures[0]), cell["metadata"]["mystnb"]["image"]["alt"]
@@ -75,11 +72,8 @@ def find_code(chapter, words):
 def find_table(chapter, caption):
     """The caption and the rows, columns' names first, of a chapter's printed table; `caption` may be its beginning."""
     outputs = [output for cell in list_code_cells(chapter) for output in cell["outputs"] if "data" in output]
-    tables = [
-        BeautifulSoup("".join(output["data"]["text/html"]), "html.parser")
-        for output in outputs
-        if "text/html" in output["data"]
-    ]
+    htmls = ["".join(output["data"]["text/html"]) for output in outputs if "text/html" in output["data"]]
+    tables = [BeautifulSoup(text, "html.parser") for text in htmls]
     captioned = {table.caption.get_text(): table for table in tables if table.caption}
     begin_so = [name for name in captioned if name.startswith(caption)]
     whole = begin_so[0] if len(begin_so) == 1 else caption

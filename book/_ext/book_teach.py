@@ -38,16 +38,9 @@ WHOLE_CELL = {"hide-cell", "remove-cell"}
 
 
 def read_prose(text):
-    """Take from a page what is no text that meets the eye: front matter, solutions, folded boxes, markup.
+    """Take from a page in MyST what is no text that meets the eye: front matter, solutions, folded boxes, markup.
 
-    Parameters
-    ----------
-    text : str, a page in MyST Markdown
-
-    Returns
-    -------
-    str
-        Its prose; where a cell or a picture stood, and before a table, a mark (WORTH) says how many words it is worth.
+    Where a cell or a picture stood, and before a table, a mark (WORTH) says how many words it is worth.
     """
     for gone in (FRONT_MATTER, SOLUTION, FOLD):
         text = gone.sub("", text)
@@ -152,13 +145,7 @@ def state(name, rawtext, text, lineno, inliner, options=None, content=None):
 
 
 def find_slide(title, folder=SLIDES):
-    """The first deck that shows a slide of this title (str), a week's if there is one.
-
-    Raises
-    ------
-    ValueError
-        When no deck shows it.
-    """
+    """The first deck that shows a slide of this title (str), a week's if there is one; a ValueError without one."""
     for deck in sorted(folder.glob("w*.md")):
         text = deck.read_text(encoding="utf8")
         parts = re.findall(r"\{include\} (parts/.+\.md)", text)

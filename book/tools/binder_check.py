@@ -7,9 +7,8 @@
 
 Each chapter's row goes into book/data/binder_cost.json as soon as it is known.
 
-Linux. The CPU is one of ours by affinity. The 2 GB are a hard limit where this process may make a memory control group
-(root, cgroup 1 or 2); elsewhere the memory of the processes is added up twenty times a second, and a chapter that
-exceeds it is killed. The network is taken away where a network namespace may be made; elsewhere the table says so.
+Linux. The CPU is one of ours by affinity. The memory of the processes is added up twenty times a second, and a chapter
+that exceeds 2 GB is killed. The network is taken away where that may be done; elsewhere the table says so.
 """
 
 import json
@@ -30,15 +29,8 @@ from tools.chapters import find_chapters
 from tools.repo import BOOK, DATA, digest, write_atomically
 
 LIMIT_MB, AIM_MB, AIM_SECONDS = 2048, 1536, 600  # a pod's memory; ours, and ours in CPU-seconds, cold
-CGROUPS = (  # where groups are, the file of the limit, and what memory.stat calls memory that cannot be given back
-    (Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes", "total_rss"),
-    (Path("/sys/fs/cgroup"), "memory.max", "anon"),
-)
 RUN = """
-import os, resource, sys
-from pathlib import Path
-if sys.argv[2]:
-    Path(sys.argv[2], "cgroup.procs").write_text(str(os.getpid()))
+import resource, sys
 import nbformat
 from nbclient import NotebookClient
 notebook = nbformat.read(sys.argv[1], as_version=4)
@@ -48,57 +40,22 @@ print("COST", round(used.ru_utime + used.ru_stime))
 """
 
 
-class MemoryGroup:
-    """A memory control group of `LIMIT_MB`, where one can be made; `path` is None where it cannot."""
-
-    def __init__(self):
-        self.path = None
-        for root, limit, kept in CGROUPS:
-            path = root / f"bnn-{os.getpid()}-{time.monotonic_ns()}"
-            try:
-                path.mkdir()
-                with open(path / limit, "r+") as file:  # a folder that is no group has no such file
-                    file.write(str(LIMIT_MB * 2**20))
-            except OSError:
-                if path.exists():
-                    path.rmdir()
-                continue
-            self.path, self._kept = path, kept
-            return
-
-    def read_memory(self):
-        """What its processes hold now, each page once, without the page cache, in MB."""
-        lines = (self.path / "memory.stat").read_text().splitlines()
-        return int(dict(line.split() for line in lines)[self._kept]) / 2**20
-
-    def remove(self):
-        """Take the group away once its processes have ended."""
-        for _ in range(100):
-            try:
-                self.path.rmdir()
-                return
-            except OSError:
-                time.sleep(0.1)
-
-
 class Watch:
     """The most memory that a process and its children hold, in MB; kills them above `LIMIT_MB`."""
 
-    def __init__(self, process, group):
-        self._group = group
-        self.peak, self._process, self._over = 0, psutil.Process(process.pid), threading.Event()
+    def __init__(self, process):
+        self.peak, self._process = 0, process
         self._thread = threading.Thread(target=self._look, daemon=True)
         self._thread.start()
 
     def _look(self):
-        while not self._over.wait(0.05):
+        while self._process.poll() is None:
+            time.sleep(0.05)
             try:
-                family = [self._process, *self._process.children(recursive=True)]
-                if self._group.path:
-                    used = self._group.read_memory()
-                else:  # pages that processes share are counted in each
-                    used = sum(member.memory_info().rss for member in family) / 2**20
-            except (psutil.Error, OSError):
+                first = psutil.Process(self._process.pid)
+                family = [first, *first.children(recursive=True)]
+                used = sum(member.memory_full_info().pss for member in family) / 2**20  # what they share counts once
+            except psutil.Error:
                 continue
             self.peak = max(self.peak, round(used))
             if used > LIMIT_MB:
@@ -106,8 +63,7 @@ class Watch:
                     member.kill()
 
     def stop(self):
-        """End the watch."""
-        self._over.set()
+        """Wait for the end of the watch, which is that of the process."""
         self._thread.join()
 
 
@@ -117,24 +73,13 @@ def has_namespaces():
 
 
 def check(chapter, python=sys.executable):
-    """Run one chapter by a Python's own packages.
-
-    Parameters
-    ----------
-    chapter : str
-    python : str, an interpreter
-
-    Returns
-    -------
-    dict
-        CPU-seconds, peak memory in MB and what was enforced.
+    """Run one chapter by the packages of `python`, an interpreter; returns its row (dict).
 
     Raises
     ------
     RuntimeError
         Where the chapter fails, with the end of its output.
     """
-    group = MemoryGroup()
     offline = has_namespaces()
     with tempfile.TemporaryDirectory() as home:
         copy = Path(home, "repository", "book")
@@ -146,7 +91,7 @@ def check(chapter, python=sys.executable):
                           "PYTHONDONTWRITEBYTECODE": "1"}  # fmt: skip
         script = Path(home, "run.py")
         script.write_text(RUN)
-        command = [python, script, copy / f"{chapter}.ipynb", group.path or ""]
+        command = [python, script, copy / f"{chapter}.ipynb"]
         # the loopback, which a kernel talks over, is down in a new namespace
         if offline:
             command = ["unshare", "-rn", "sh", "-c", 'ip link set lo up; exec "$@"', "sh", *command]
@@ -155,18 +100,14 @@ def check(chapter, python=sys.executable):
             ["taskset", "-c", str(cpu), *command], cwd=copy, env=environ, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
-        watch = Watch(process, group)
+        watch = Watch(process)
         output, _ = process.communicate()
         watch.stop()
-    if group.path:
-        group.remove()
     cost = [line.split()[1] for line in output.splitlines() if line.startswith("COST ")]
     if process.returncode or not cost:
         raise RuntimeError(f"{chapter} does not run in a pod (peak {watch.peak} MB of {LIMIT_MB}):\n{output[-3000:]}")
-    return {
-        "chapter": chapter, "cpu_seconds": int(cost[0]), "megabytes": watch.peak,
-        "limit": "control group" if group.path else "watched", "network": "off" if offline else "on",
-    }  # fmt: skip
+    network = "off" if offline else "on"
+    return {"chapter": chapter, "cpu_seconds": int(cost[0]), "megabytes": watch.peak, "network": network}
 
 
 def main(names):
@@ -189,7 +130,7 @@ def main(names):
         write_row(row, chapters)
         within = row["cpu_seconds"] <= AIM_SECONDS and row["megabytes"] <= AIM_MB
         print(f"{chapter}: {row['cpu_seconds']} CPU-s, {row['megabytes']} MB{'' if within else ', ABOVE OUR LIMITS'} "
-              f"({row['limit']}, network {row['network']})", flush=True)  # fmt: skip
+              f"(network {row['network']})", flush=True)  # fmt: skip
         if not within:
             failed.append(chapter)
     if failed:

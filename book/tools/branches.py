@@ -43,33 +43,16 @@ def git(*arguments, **options):
 
 
 def add_cell(text, source):
-    """A notebook (its text) with one more code cell at the top, and everything else as it was (str).
-
-    Parameters
-    ----------
-    text : str, JSON
-    source : str, the code
-    """
+    """A notebook (its text) with one more code cell at the top, and everything else as it was (str)."""
     notebook = json.loads(text)
-    cell = {
-        "cell_type": "code",
-        "execution_count": None,
-        "id": "colab",
-        "metadata": {},
-        "outputs": [],
-        "source": source,
-    }
+    cell = {"cell_type": "code", "execution_count": None, "id": "colab", "metadata": {}, "outputs": []}
+    cell |= {"source": source}
     notebook["cells"].insert(0, cell)
     return json.dumps(notebook, ensure_ascii=False, indent=1) + "\n"
 
 
 def make_colab(repository):
-    """Write the tree of `colab`: the chapters of HEAD, each with the cell. Returns the tree's name (str).
-
-    Parameters
-    ----------
-    repository : str, the address that Colab fetches from
-    """
+    """Write the tree of `colab`: the chapters of HEAD, each with the cell that fetches `repository`. Its name."""
     source = CELL.format(folder=FOLDER, repository=repository, commit=git("rev-parse", "HEAD"))
     names = [name for name in git("ls-tree", "--name-only", "HEAD", "book/").split() if name.endswith(".ipynb")]
     with tempfile.TemporaryDirectory() as folder:

@@ -51,18 +51,7 @@ class ChapterError(Exception):
 
 
 def find_chapters(book=BOOK):
-    """Find the chapters of a book: the md files that name a kernel in their front matter.
-
-    Parameters
-    ----------
-    book : Path
-        The folder to look in; its subfolders are left alone.
-
-    Returns
-    -------
-    list of Path
-        The md files, sorted by name.
-    """
+    """The chapters of a book, sorted: Paths of the md files in `book` that name a kernel in their front matter."""
     pages = sorted(Path(book).glob("*.md"))
     return [page for page in pages if {"kernelspec", "jupytext"} & _read_front_matter(page).keys()]
 
@@ -77,12 +66,7 @@ def _read_front_matter(path):
 @lru_cache
 def machine():
     """Describe what decides the last bits of a result: the settings that libraries say are in force, and of the lock
-    the packages that compute and draw.
-
-    Returns
-    -------
-    dict of str to str
-        Equal on two machines if both may be expected to compute the same bytes.
+    the packages that compute and draw (dict). Where two machines agree, they may be expected to compute the same bytes.
     """
     lock = REQUIREMENTS.read_text(encoding="utf-8") if REQUIREMENTS.exists() else ""
     versions = sorted(set(read_versions(lock, (*LOCKED, *DRAWN_BY))))
@@ -105,48 +89,21 @@ def _make_profile():
 
 
 def digest_code(nb):
-    """Digest the code of a notebook: what has to be run again when it changes.
-
-    Parameters
-    ----------
-    nb : NotebookNode
-
-    Returns
-    -------
-    str
-        sha256, in hexadecimal, over the sources of the code cells in their order.
-    """
+    """Digest the sources of a notebook's code cells in their order: what has to be run again when it changes (str)."""
     sources = [cell.source for cell in nb.cells if cell.cell_type == "code"]
     return digest(sources)
 
 
 def digest_all(nb):
-    """Digest what a chapter's outputs depend on beside its own code and the settings: packages, tables and the lock.
-
-    Parameters
-    ----------
-    nb : NotebookNode
-
-    Returns
-    -------
-    str
-        sha256, in hexadecimal.
-    """
+    """Digest what outputs depend on beside their code and the settings: packages, tables and the lock (str)."""
     code = "\n".join(cell.source for cell in nb.cells if cell.cell_type == "code")
     return digest_dependencies(code, BOOK)[0]
 
 
 def seal(nb):
-    """Digest all that was written when a notebook was executed: its outputs, and where they come from.
+    """Digest all that was written when a notebook was executed: its outputs, and where they come from (str).
 
-    Parameters
-    ----------
-    nb : NotebookNode
-
-    Returns
-    -------
-    str
-        sha256, in hexadecimal; another one than is stored tells that something was edited by hand.
+    Another one than is stored tells that something was edited by hand.
     """
     outputs = [[cell.execution_count, cell.outputs] for cell in nb.cells if cell.cell_type == "code"]
     origin = {key: value for key, value in nb.metadata.get("bnn", {}).items() if key != "seal"}
@@ -154,19 +111,10 @@ def seal(nb):
 
 
 def join_streams(outputs):
-    """Join what a cell printed between two displays into one stdout and one stderr.
+    """New outputs, what a cell printed between two displays joined into one stdout and one stderr.
 
     The kernel sends printed text in chunks whenever a timer fires, so the chunks, and the order of stdout
     and stderr among them, differ from run to run.
-
-    Parameters
-    ----------
-    outputs : list of NotebookNode
-
-    Returns
-    -------
-    list of NotebookNode
-        New outputs; those given are not changed.
     """
     joined, printed = [], {}
     for output in [*outputs, None]:
@@ -182,19 +130,9 @@ def join_streams(outputs):
 
 
 def execute(path, again=True):
-    """Execute one chapter in a fresh kernel, in its own folder, and write the notebook beside it.
+    """Execute a chapter (Path of its md) in a fresh kernel, in its own folder; returns the ipynb written beside it.
 
-    Parameters
-    ----------
-    path : Path
-        The md file.
-    again : bool
-        Whether to execute it even if a run would repeat what the notebook holds.
-
-    Returns
-    -------
-    Path
-        The ipynb file that was written.
+    Without `again` not if a run would repeat what the notebook holds.
 
     Raises
     ------
@@ -218,35 +156,29 @@ def execute(path, again=True):
 
 def _reuse(nb, target):
     """Take the outputs from the notebook that is there, if a run would write the same; returns whether it was so."""
-    try:
-        old = nbformat.read(target, as_version=4)
-    except (FileNotFoundError, NotJSONError):
-        return False
+    old = _read(target)
     expected = {"source": digest_code(nb), "depends": digest_all(nb), "machine": machine(), "seal": seal(old)}
-    if old.metadata.get("bnn") != expected:
-        return False
-    _take_outputs(old, nb)
-    return True
+    same = old.metadata.get("bnn") == expected
+    if same:
+        _take_outputs(old, nb)
+    return same
+
+
+def _read(target):
+    """The notebook that is there, or an empty one."""
+    try:
+        return nbformat.read(target, as_version=4)
+    except (FileNotFoundError, NotJSONError):
+        return nbformat.v4.new_notebook()
 
 
 def bring_in_step(path):
     """Write a chapter's prose into its notebook, where the code is that which was run; nothing is executed.
 
-    Parameters
-    ----------
-    path : Path
-        The md file.
-
-    Returns
-    -------
-    bool
-        Whether the notebook was written: it was there, untouched since it was executed, and said something else.
+    Returns whether it was written: it was there, untouched since it was executed, and said something else.
     """
     nb, target = jupytext.read(path, fmt="md:myst"), Path(path).with_suffix(".ipynb")
-    try:
-        old = nbformat.read(target, as_version=4)
-    except (FileNotFoundError, NotJSONError):
-        return False
+    old = _read(target)
     origin = old.metadata.get("bnn", {})
     if (origin.get("source"), origin.get("seal")) != (digest_code(nb), seal(old)):
         return False

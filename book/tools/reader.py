@@ -17,22 +17,7 @@ HEAD = "# The reader's part of requirements.txt, taken out by `make lock` (book/
 
 
 def read_roots(text, section="(reader)"):
-    """The packages that `requirements.in` (its text) asks for in sections whose heading has `section` in it.
-
-    Parameters
-    ----------
-    text : str
-    section : str
-
-    Returns
-    -------
-    set of str
-
-    Raises
-    ------
-    ValueError
-        Where there is no such section.
-    """
+    """The packages (set) that `requirements.in`, a text, asks for in sections whose heading has `section` in it."""
     parts = [part for part in text.split("\n# --- ")[1:] if section in part.partition("\n")[0]]
     if not parts:
         raise ValueError(f"requirements.in has no section {section!r}; wanted: a heading '# --- … {section}'")
@@ -50,13 +35,7 @@ def read_lock(text):
 
 
 def close(lock, roots):
-    """`roots` and all that they ask for, and what that asks for, in what `read_lock` found: a set of names.
-
-    Raises
-    ------
-    ValueError
-        Where a root is not in the lock.
-    """
+    """`roots` and all that they ask for, and what that asks for, in what `read_lock` found: a set of names."""
     if missing := roots - lock.keys():
         raise ValueError(f"not in requirements.txt: {', '.join(sorted(missing))}; `make lock` compiles it anew")
     names = set(roots)

@@ -29,7 +29,7 @@ from tools.repo import digest as digest_rows
 
 FOLDER = BOOK / "_static" / "live"
 LAYERS = ("w1", "b1", "w2", "b2", "w3", "b3")
-LEVELS = 5  # where a weight of one draw may be: 200 draws of nine thousand weights in less than 0.6 MB
+LEVELS, DIGITS = 5, 13  # where a weight of one draw may be: 13 of them in 32 bits
 WHOLE = np.iinfo(np.int16).max
 PRICE = 0.05  # share of validation images above the marks of the scales, as in the chapter
 MAPS = {  # figures of flat_advi, and whose networks each of their panels shows
@@ -108,16 +108,9 @@ def find_levels(n):
 
 
 def round_draws(weights, n_levels=LEVELS):
-    """Draws as mean + sd * level, so that each weight keeps its mean and its sd over the draws.
+    """Draws (draw, weight) as mean + sd * level, so that each weight keeps its mean and its sd over the draws.
 
-    Parameters
-    ----------
-    weights : (draw, weight)
-
-    Returns
-    -------
-    (levels, mean, sd, code)
-        (n_levels,), (weight,), (weight,) and (draw, weight) of whole numbers: which level.
+    Returns (levels, mean, sd, code): (n_levels,), (weight,), (weight,), and (draw, weight), the number of its level.
     """
     mean, sd, levels = weights.mean(axis=0), weights.std(axis=0), find_levels(n_levels)
     code = np.digitize((weights - mean) / sd, (levels[1:] + levels[:-1]) / 2)
@@ -126,14 +119,8 @@ def round_draws(weights, n_levels=LEVELS):
     return levels, mean - sd * told.mean(axis=0), sd, code
 
 
-def count_digits(n_levels=LEVELS):
-    """How many digits to the base `n_levels` fit into 32 bits."""
-    return int(32 / np.log2(n_levels))
-
-
-def pack_codes(code, n_levels=LEVELS):
+def pack_codes(code, n_levels=LEVELS, n=DIGITS):
     """Whole numbers below `n_levels` as digits of words of 32 bits, the first the one that counts least."""
-    n = count_digits(n_levels)
     rows = np.pad(code.ravel(), (0, -code.size % n)).reshape(-1, n)
     return (rows @ n_levels ** np.arange(n)).astype("<u4").tobytes()
 
@@ -150,7 +137,7 @@ def store_digits():
         "code": digest_cells("digits", "STROKES"),
         "draws": n_draws,
         "shapes": {name: list(values.shape[1:]) for name, values in weights.items()},
-        "digits": count_digits(),
+        "digits": DIGITS,
         "levels": levels.tolist(),
         "steps": {"mean": step_mean, "sd": step_sd},
         "side": page["data"].shape[0],
@@ -195,13 +182,9 @@ def read_picture(name, label):
 
 
 def find_panels(figure, methods, picture):
-    """Where the axes of a figure are in its picture, as shares of its width and height, and what they show.
+    """Where the first axes of a drawn figure, one for each of `methods`, are in its picture, and what they show.
 
-    Parameters
-    ----------
-    figure : a figure that was drawn
-    methods : list of str, one for each of the first axes
-    picture : bytes of the PNG that the page shows, as `bnn.plots.draw_png` cuts it
+    Places are shares of the width and height of `picture`, the PNG on the page, as `bnn.plots.draw_png` cuts it.
     """
     figure.set_dpi(2 * figure.dpi)
     figure.draw_without_rendering()
@@ -220,11 +203,6 @@ def find_panels(figure, methods, picture):
             "title": ax.get_title(), "method": method,
         })  # fmt: skip
     return panels
-
-
-def list_shapes(networks):
-    """The shape of each layer's weights."""
-    return {name: [networks.sizes[dim] for dim in networks[name].dims[2:]] for name in ("w1", "w2", "w3")}
 
 
 def store_flat_advi():
@@ -248,7 +226,7 @@ def store_flat_advi():
     about = {
         "script": "hover.js",
         "code": digest_cells("flat_advi", last),
-        "shapes": list_shapes(page["posterior"]),
+        "shapes": {name: list(page["posterior"][name].shape[2:]) for name in ("w1", "w2", "w3")},
         "methods": methods,
         "colors": {name: plots.METHOD_COLORS[name] for name in ("ADVI", "NUTS")},
         "crosses": {name: list(point) for name, point in page["CROSSES"].items()},
