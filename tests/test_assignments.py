@@ -13,7 +13,6 @@ from pathlib import Path
 
 import checks
 import graded
-import mutants
 import nbformat
 import pytest
 from book_assignments import describe
@@ -23,10 +22,17 @@ from tools import assignments
 pytestmark = pytest.mark.filterwarnings("ignore:Object of type:sqlalchemy.exc.SAWarning")
 NAMES = assignments.list_names()
 QUICK = ("a2-samplers", "a3-pooling")
-NBGRADER = [pytest.param(name, marks=[pytest.mark.slow] * (name != "a3-pooling")) for name in NAMES]
-RUN = [pytest.param(name, marks=[pytest.mark.slow] * (name not in QUICK)) for name in NAMES]
+
+
+def mark(names, quick):
+    """Assignments as cases: those that are not quick are left to the night."""
+    return [pytest.param(name, marks=[pytest.mark.slow] * (name not in quick)) for name in names]
+
+
+RUN = mark(NAMES, QUICK)
 WRONG = Path(__file__).parent / "assignments"
 HIDDEN_REGION = re.compile(r"### BEGIN HIDDEN TESTS\n(.*?)### END", flags=re.DOTALL)
+SECRET = re.compile(r"### BEGIN (?:SOLUTION|HIDDEN TESTS)\n(.*?)### END", flags=re.DOTALL)
 HIDDEN = ("BEGIN SOLUTION", "END SOLUTION", "HIDDEN TESTS", "MARK SCHEME")
 
 
@@ -39,12 +45,7 @@ class Course:
         self.api = assignments.make_course(folder, [name])
 
     def grade(self, student, answers):
-        """Submit the release with `answers` (dict of grade_id to source) in place of its stubs, and autograde it.
-
-        Returns
-        -------
-        dict of grade_id to points, for what was graded by itself; list of errors, (name, message)
-        """
+        """Submit the release with `answers` in place of its stubs; points by grade_id, and errors, (name, message)."""
         notebook = nbformat.read(self.folder / "release" / self.name / f"{self.name}.ipynb", as_version=4)
         for cell in notebook.cells:
             if cell.id in answers:
@@ -78,9 +79,7 @@ def few_draws(tmp_path_factory):
         yield
 
 
-@pytest.fixture(
-    scope="module", params=[pytest.param(name, marks=[pytest.mark.slow] * (name != "a3-pooling")) for name in NAMES]
-)
+@pytest.fixture(scope="module", params=mark(NAMES, ["a3-pooling"]))
 def course(request, few_draws, tmp_path_factory):
     return Course(request.param, tmp_path_factory.mktemp(request.param) / "course")
 
@@ -131,13 +130,6 @@ def grade_here(name, answers, data_set=None):
 # --- graded
 
 
-def test_nbgrader_gives_the_solution_every_point_of_the_tests(course):
-    points, errors = course.grade("solution", list_answers(course.name, "solution"))
-    assert not errors
-    assert points == list_points(course.source, "code")
-    assert (points, errors) == grade_here(course.name, list_answers(course.name, "solution"))
-
-
 @pytest.mark.parametrize("name", RUN)
 def test_the_solution_gets_every_point_and_the_empty_release_none(name):
     full = list_points(assignments.read_source(name), "code")
@@ -158,17 +150,15 @@ def test_a_typical_wrong_answer_gets_partial_marks_and_a_helpful_message(name):
         assert [message for _, message in errors if wrong["message"] in message], errors
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("case", ["empty", "wrong-0", "wrong-1", "wrong-2"])
+@pytest.mark.parametrize("case", mark(["wrong-0", "solution", "empty", "wrong-1", "wrong-2"], ["wrong-0"]))
 def test_nbgrader_grades_as_the_cells_run_here_and_hands_the_message_back(course, case):
     answers = list_answers(course.name, case)
     points, errors = course.grade(case, answers)
     unanswered = dict.fromkeys(list_points(course.source, "markdown"), 0) if case == "empty" else {}
     here, same_errors = grade_here(course.name, answers)
     assert (points, errors) == (here | unanswered, same_errors)
-    message = read_wrong(course.name)[int(case[-1])]["message"] if case != "empty" else "put your code in place"
-    feedback = course.read_feedback(case)
-    assert message in feedback
+    feedback, told = course.read_feedback(case), {"empty": "put your code in place", "solution": ""}
+    assert (told[case] if case in told else read_wrong(course.name)[int(case[-1])]["message"]) in feedback
     for cell in course.source.cells:
         for region in HIDDEN_REGION.findall(cell.source):
             assert not [line for line in region.splitlines() if len(line) > 40 and line in feedback]
@@ -177,11 +167,8 @@ def test_nbgrader_grades_as_the_cells_run_here_and_hands_the_message_back(course
 # --- every part by itself: wrong answers lose marks, right ones do not
 
 
-CASES = [
-    pytest.param(name, number, id=f"{name} {number}", marks=[pytest.mark.slow] * (name not in QUICK or number > 1))
-    for name in NAMES
-    for number in graded.DATA_SETS
-]
+CASES = [(name, number) for name in NAMES for number in graded.DATA_SETS]
+CASES = [pytest.param(*case, marks=[pytest.mark.slow] * (case[0] not in QUICK or case[1] > 1)) for case in CASES]
 
 
 @pytest.mark.parametrize(("name", "data_set"), CASES)
@@ -230,101 +217,52 @@ def test_a_mistake_in_one_part_costs_nothing_in_the_others(name):
             assert lost <= set(tests), f"{part} is wrong, and {lost} lose points"
 
 
-def list_borrowed():
-    """A wrong answer of each part that calls a function of an earlier one: (assignment, part, earlier part, answer)."""
-    for name in NAMES:
-        defined = {}
-        for part in graded.list_parts(name):
-            for answer in graded.read_wrong(name, part).values():
-                used = {node.id for node in ast.walk(ast.parse(answer)) if isinstance(node, ast.Name)}
-                if earlier := [other for other, functions in defined.items() if used & functions]:
-                    marks = [pytest.mark.slow] * (name not in QUICK)
-                    yield pytest.param(name, part, earlier[0], answer, id=f"{name} {part}", marks=marks)
-                    break
-            tree = ast.parse(graded.read_answer(name, part))
-            defined[part] = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
-
-
-@pytest.mark.parametrize(("name", "part", "earlier", "answer"), [*list_borrowed()])
-def test_a_wrong_answer_that_asks_a_wrong_earlier_one_loses_no_more_than_by_itself(name, part, earlier, answer):
-    points = [
-        grade_here(name, list_answers(name, "solution") | {part: answer} | broken)[0]
-        for broken in ({}, {earlier: list_solutions(read_release(name))[earlier]})
-    ]
-    for test in graded.list_parts(name)[part]:
-        assert points[0][test] == points[1][test]
-
-
 # --- the release
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """Releases as the sources give them now, in a folder."""
-    folder = tmp_path_factory.mktemp("release")
-    assignments.make_releases(folder)
-    return folder
-
-
-def test_the_committed_releases_are_in_step_with_their_sources(made):
+def test_the_committed_releases_are_in_step_with_their_sources(tmp_path):
+    assignments.make_releases(tmp_path)
     committed, wanted = (
-        {path.name: path.read_bytes() for path in folder.glob("*/*")} for folder in (assignments.RELEASE, made)
+        {path.name: path.read_bytes() for path in folder.glob("*/*")} for folder in (assignments.RELEASE, tmp_path)
     )
     assert sorted(committed) == [f"{name}.ipynb" for name in NAMES]
     assert [name for name in wanted if committed[name] != wanted[name]] == [], "run: make assignments"
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_release_holds_no_solution_no_hidden_test_and_no_output(name):
-    notebook = read_release(name)
-    text = json.dumps(notebook, ensure_ascii=False)
-    assert not [word for word in HIDDEN if word in text]
-    assert not [cell.id for cell in notebook.cells if cell.get("outputs") or cell.get("execution_count")]
-    source = assignments.read_source(name)
-    kept = {cell.id: cell.source for cell in notebook.cells}
-    for cell in source.cells:
-        for region in re.findall(r"### BEGIN (?:SOLUTION|HIDDEN TESTS)\n(.*?)### END", cell.source, flags=re.DOTALL):
-            assert region.strip() not in kept[cell.id]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_stub_keeps_the_signature_and_the_docstring(name):
-    source, release = assignments.read_source(name), read_release(name)
-    stubs = list_solutions(release)
-    for grade_id, text in list_solutions(source).items():
-        if "def " in text:
-            wanted, found = (ast.parse(t).body[-1] for t in (text, stubs[grade_id]))
-            assert (found.name, ast.unparse(found.args)) == (wanted.name, ast.unparse(wanted.args))
-            assert ast.get_docstring(found) == ast.get_docstring(wanted)
-            assert "raise NotImplementedError(" in stubs[grade_id]
-        else:
-            assert stubs[grade_id] == "YOUR ANSWER HERE"
+def test_a_release_holds_stubs_with_signature_and_docstring_but_no_solution_no_hidden_test_and_no_output():
+    for name in NAMES:
+        source, notebook = assignments.read_source(name), read_release(name)
+        text = json.dumps(notebook, ensure_ascii=False)
+        assert not [word for word in HIDDEN if word in text], name
+        assert not [cell.id for cell in notebook.cells if cell.get("outputs") or cell.get("execution_count")], name
+        kept = {cell.id: cell.source for cell in notebook.cells}
+        for cell in source.cells:
+            assert not [region for region in SECRET.findall(cell.source) if region.strip() in kept[cell.id]]
+        for grade_id, text in list_solutions(source).items():
+            if "def " in text:
+                wanted, found = (ast.parse(t).body[-1] for t in (text, kept[grade_id]))
+                assert (found.name, ast.unparse(found.args)) == (wanted.name, ast.unparse(wanted.args))
+                assert ast.get_docstring(found) == ast.get_docstring(wanted)
+                assert "raise NotImplementedError(" in kept[grade_id]
+            else:
+                assert kept[grade_id] == "YOUR ANSWER HERE"
 
 
 # --- the source
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_an_assignment_has_twenty_points_some_of_them_read_by_a_person(name):
-    source = assignments.read_source(name)
-    tests, questions = (list_points(source, kind) for kind in ("code", "markdown"))
-    assert sum(tests.values()) + sum(questions.values()) == 20
-    assert questions
-    stated = re.findall(r"\((\d+) points", "\n".join(c.source for c in source.cells if c.cell_type == "markdown"))
-    assert sum(map(int, stated)) == 20  # the headings say what nbgrader counts
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_code_cells_have_names_of_their_own(name):
-    source = assignments.read_source(name)
-    ids = [cell.metadata["nbgrader"]["grade_id"] for cell in source.cells if "nbgrader" in cell.metadata]
-    assert len(set(ids)) == len(ids)
-    assert not [c.id for c in source.cells if c.cell_type == "code" and "nbgrader" not in c.metadata]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_every_draw_is_seeded(name):
-    assert not checks.find_unseeded(assignments.read_source(name))
+def test_an_assignment_has_twenty_points_some_of_them_read_by_a_person_and_seeds_every_draw():
+    for name in NAMES:
+        source = assignments.read_source(name)
+        tests, questions = (list_points(source, kind) for kind in ("code", "markdown"))
+        assert sum(tests.values()) + sum(questions.values()) == 20
+        assert questions
+        stated = re.findall(r"\((\d+) points", "\n".join(c.source for c in source.cells if c.cell_type == "markdown"))
+        assert sum(map(int, stated)) == 20  # the headings say what nbgrader counts
+        ids = [cell.metadata["nbgrader"]["grade_id"] for cell in source.cells if "nbgrader" in cell.metadata]
+        assert len(set(ids)) == len(ids)
+        assert not [c.id for c in source.cells if c.cell_type == "code" and "nbgrader" not in c.metadata]
+        assert not checks.find_unseeded(source)
 
 
 def test_the_page_counts_the_points_as_nbgrader_does():
@@ -346,30 +284,15 @@ def test_the_page_has_a_rubric_with_every_level_of_every_open_question():
         assert levels == wanted
 
 
-# --- the generated wrong answers
-
-
-def test_mutants_change_one_place_each_and_keep_the_docstring():
-    source = 'def measure(x, n=2):\n    """Its error."""\n    return x.mean(), x.std(ddof=1) / np.sqrt(len(x))\n'
-    found = mutants.list_mutants(source)
-    wanted = {
-        "x.std(ddof=1) → x.std()": "x.std() / np.sqrt(len(x))",
-        "np.sqrt(len(x)) → len(x)": "x.std(ddof=1) / len(x)",
-        "x.std(ddof=1) / np.sqrt(len(x)) → x.std(ddof=1)": "return (x.mean(), x.std(ddof=1))",
-        "1 → 0": "x.std(ddof=0)",
-        "result 1 of 2 with the wrong sign": "-np.asarray(x.mean())",
-    }
-    assert all(text in found[title] for title, text in wanted.items())
-    assert all("Its error." in text for text in found.values())
-    assert len({ast.unparse(ast.parse(source)), *found.values()}) == len(found) + 1
-
-
 # --- the tool
 
 
-def test_an_unknown_assignment_is_refused_by_name(capsys):
+def test_an_unknown_assignment_is_refused_by_name_and_another_data_set_without_a_course_folder(capsys):
     assert assignments.main(["a7-magic"]) == 1
     assert "no assignment 'a7-magic'; wanted: one of a1-moons, a2-samplers" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        assignments.main(["--data-set", "3"])
+    assert "--data-set needs --course" in capsys.readouterr().err
 
 
 def test_a_source_without_a_data_set_is_refused(tmp_path):
@@ -384,12 +307,6 @@ def test_a_solution_without_an_end_is_refused_with_nbgraders_words(tmp_path):
     (tmp_path / "a3-pooling.md").write_text(text.replace("    ### END SOLUTION\n", "", 1), encoding="utf8")
     with pytest.raises(assignments.AssignmentError, match="could not release a3-pooling"):
         assignments.make_course(tmp_path / "course", source=tmp_path)
-
-
-def test_another_data_set_needs_a_course_folder(capsys):
-    with pytest.raises(SystemExit):
-        assignments.main(["--data-set", "3"])
-    assert "--data-set needs --course" in capsys.readouterr().err
 
 
 def test_a_course_folder_takes_other_data_and_keeps_the_lecturers_settings(tmp_path):

@@ -16,11 +16,6 @@ JOBS = {(name, job): body for name, text in WORKFLOWS.items() for job, body in y
 MADE = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
 
 
-def list_needs(job):
-    """The jobs that a job waits for."""
-    return [job["needs"]] if isinstance(job.get("needs"), str) else job.get("needs", [])
-
-
 def test_actions_of_others_are_pinned_to_one_commit_each():
     actions = re.findall(r"uses: (?!\./)(.+)", "\n".join(WORKFLOWS.values()))
     assert [action for action in actions if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action)] == []
@@ -43,14 +38,12 @@ def test_only_these_jobs_may_change_anything():
 
 def test_nothing_goes_out_before_its_tests_have_passed():
     for name, last, target in (("publish", "deploy", "test"), ("release", "tag", "test-all")):
-        waits_for, job = [], JOBS[name, last]
-        while list_needs(job):
+        before, job = last, JOBS[name, last]
+        while job.get("needs"):
             assert "if" not in job  # a condition may let a job run although what it waits for has failed
-            (before,) = list_needs(job)
-            waits_for.append(before)
+            (before,) = [job["needs"]] if isinstance(job["needs"], str) else job["needs"]
             job = JOBS[name, before]
-        assert waits_for[-1] == "test"
-        assert job.get("with", {}).get("target", "test") == target
+        assert (before, job.get("with", {}).get("target", "test")) == ("test", target)
 
 
 def test_what_is_made_is_in_the_makefile():

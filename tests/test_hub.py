@@ -84,11 +84,11 @@ def test_a_hub_with_the_pages_configuration_opens_an_assignment_for_a_student(tm
     assert "not recognized" not in (tmp_path / "log").read_text()  # a setting that JupyterHub does not know
 
 
-@pytest.mark.parametrize("name", ["nbgrader_config.py", "grader_nbgrader_config.py"])
-def test_nbgrader_knows_every_setting(name):
+def test_nbgrader_knows_every_setting():
     known = {"CourseDirectory": CourseDirectory, "Exchange": Exchange}
-    for section, settings in PyFileConfigLoader(name, path=str(HUB)).load_config().items():
-        assert set(settings) <= set(known[section].class_traits(config=True))
+    for name in ("nbgrader_config.py", "grader_nbgrader_config.py"):
+        for section, settings in PyFileConfigLoader(name, path=str(HUB)).load_config().items():
+            assert set(settings) <= set(known[section].class_traits(config=True))
 
 
 def test_memory_decides_how_many_students_fit_and_cores_how_long_they_wait():

@@ -6,6 +6,7 @@ JAX's random numbers, PyMC's densities, nutpie's draws, and the diagnostics of A
 
 import json
 import math
+import re
 from functools import partial
 
 import numpy as np
@@ -22,7 +23,7 @@ from pytensor.compile.mode import Mode
 from scipy import stats
 from studies import live_calibration
 from tools.browser import launch_chromium, open_page, serve
-from tools.node import LIVE, run_in_node, run_in_page
+from tools.node import LIVE, MODULES, run_in_node, run_in_page
 
 PATIENT = data.flat_moons(seed=1)
 X, Y = PATIENT.X_train[:40], PATIENT.y_train[:40]
@@ -64,11 +65,17 @@ def test_elementary_functions_are_right_to_the_last_bits():
 def test_elementary_functions_know_their_ends():
     found = run_in_node("""
       const { exp, log, tanh, softplus, logistic } = live;
-      return [exp(NaN), exp(710), exp(-746), exp(Infinity), exp(-Infinity), exp(-744.5), log(0), log(-1), log(Infinity),
-              log(5e-324), tanh(NaN), tanh(Infinity), tanh(-30), softplus(800), softplus(-800), logistic(-800)]""")
-    wanted = [math.nan, math.inf, 0, math.inf, 0, math.exp(-744.5), -math.inf, math.nan, math.inf, math.log(5e-324)]
-    wanted += [math.nan, 1, -1, 800, 0, 0]
+      return [exp(NaN), exp(710), exp(-746), exp(-744.5), log(0), log(-1), log(5e-324), tanh(-30), softplus(800),
+              softplus(-800), logistic(-800)]""")
+    wanted = [math.nan, math.inf, 0, math.exp(-744.5), -math.inf, math.nan, math.log(5e-324), -1, 800, 0, 0]
     np.testing.assert_allclose(np.array(found, float), wanted, rtol=1e-15)
+
+
+def test_a_run_calls_only_what_every_browser_rounds_alike():
+    exact = {"abs", "ceil", "floor", "max", "min", "round", "sqrt", "trunc", "LN2", "LN10"}
+    for name in MODULES:
+        code = re.sub(r"/\*[\s\S]*?\*/|//.*", "", (LIVE / f"{name}.js").read_text())
+        assert set(re.findall(r"Math\.(\w+)", code)) - exact <= ({"log10"} if name == "diagnose" else set()), name
 
 
 def test_the_generator_is_threefry():
@@ -128,12 +135,10 @@ def list_densities():
     each = [points[group == g] for g in range(3)], [labels[group == g] for g in range(3)]
     one, tied = models.unpooled_bnn, partial(type_tied, points, labels, group, 3, (3, 4))
     learned = partial(models.hierarchical_bnn, *each, n_hidden=(3, 4), sd_scale=0.3)
-    narrow = partial(one, points, labels, n_hidden=(3, 4), prior_sd=0.5)
-    zeros = partial(one, points, 0 * labels, n_hidden=(5, 5))
+    zeros = partial(one, points, 0 * labels, n_hidden=(3, 4), prior_sd=0.5)
     return {
-        "narrow": (narrow, "makeFlat", flat | {"hidden": [3, 4], "sd": 0.5}),
         "biases": (partial(one, with_one, labels, n_hidden=(5, 5)), "makeFlat", flat | {"biases": True}),
-        "one class": (zeros, "makeFlat", flat | {"y": [0] * len(labels)}),
+        "one class": (zeros, "makeFlat", flat | {"y": [0] * len(labels), "hidden": [3, 4], "sd": 0.5}),
         "learned": (learned, "makeHierarchical", mixed | {"sdScale": 0.3}),
         "none": (partial(tied, 0), "makeHierarchical", mixed | {"ties": "none"}),
         "tied by 0.7": (partial(tied, 0.7), "makeHierarchical", mixed | {"ties": 0.7}),
@@ -312,7 +317,7 @@ def test_moments_of_normals_of_unlike_scales_are_right_and_the_mass_matrix_learn
     assert abs(energy.mean() - len(sds)) < 4 * array_stats.mcse(energy, method="mean")  # 1/2 a coordinate and momentum
 
 
-@pytest.mark.parametrize(("size", "target"), [(5, 0.95), (5, 0.99), (1, 0.99)])
+@pytest.mark.parametrize(("size", "target"), [(5, 0.95), (1, 0.99)])
 def test_with_short_steps_normals_are_right_and_acceptance_is_what_was_asked(size, target):
     """Short steps make deep trees, whose pieces turn by themselves; in one dimension that matters most."""
     code = f"""{TOY}
@@ -350,10 +355,9 @@ def test_a_seed_gives_the_same_draws_and_another_seed_or_chain_others():
         while (!chain.done) kept.push(chain.step().theta.slice());
         return kept; }};
       return [draw(1, 0), draw(1, 0), draw(2, 0), draw(1, 1)]"""
-    first, again, other, chain = (np.array(draws) for draws in run_in_node(code, model=FLAT))
+    first, again, *others = np.array(run_in_node(code, model=FLAT))
     assert np.array_equal(first, again)
-    for draws in (other, chain):
-        assert not np.intersect1d(first, draws).size
+    assert not np.intersect1d(first, others).size
 
 
 @pytest.mark.parametrize(("model", "n_tests"), [("flat", 4), ("hierarchical", 7)])
@@ -373,19 +377,13 @@ def test_simulated_truths_lie_anywhere_among_the_draws(model, n_tests):
 def list_arrays():
     """Name to (chain, draw): all that a run may end in."""
     rng = np.random.default_rng(4)
-    walk = rng.normal(size=(4, 500))
-    for i in range(1, 500):
-        walk[:, i] += 0.9 * walk[:, i - 1]
     return {
         "independent": rng.normal(size=(4, 1000)),
-        "walk": walk,
-        "trend": walk[:2, :100] + np.linspace(0, 9, 100),
-        "two modes": rng.normal(size=(4, 200)) + 5 * np.array([0, 0, 1, 1])[:, None],
+        "trend": rng.normal(size=(2, 100)) + np.linspace(0, 9, 100),
+        "walk": np.cumsum(rng.normal(size=(4, 500)), axis=1),
         "unlike spreads": rng.normal(size=(4, 300)) * np.array([1, 1, 1, 3])[:, None],
         "alternating": 0.1 * rng.normal(size=(4, 101)) + (-1.0) ** np.arange(101),
-        "odd length": rng.normal(size=(3, 77)),
-        "ties": rng.integers(3, size=(4, 60)).astype(float),
-        "two values": rng.choice([-1.0, 1.0], size=(4, 50)),
+        "ties": rng.integers(3, size=(3, 77)).astype(float),
         "constant": np.full((4, 50), 0.5),
         "constant chains": np.repeat([[0.0], [1.0]], 20, axis=1),
         "heavy tails": rng.standard_cauchy(size=(4, 400)),
@@ -412,38 +410,9 @@ def test_diagnostics_are_arvizs():
         np.testing.assert_allclose(np.array(found[name], float), np.array(wanted, float), rtol=1e-6, err_msg=name)
 
 
-def make_run(name):
-    """Quantities, divergent draws and energies, as some run leaves them."""
-    rng = np.random.default_rng(5)
-    quantities = {"p": rng.normal(size=(4, 600)), "log likelihood": rng.normal(size=(4, 600))}
-    quantities["sure"] = np.ones((4, 600))
-    divergent, energy = np.zeros((4, 600), bool), rng.normal(size=(4, 600))
-    if name == "modes":
-        quantities["p"][0] += 3
-    elif name == "slow":
-        quantities["p"] = np.repeat(rng.normal(size=(4, 60)), 10, axis=1)
-    elif name == "two divergences":
-        divergent[0, :2] = True
-    elif name == "many divergences":
-        divergent[:, ::100] = True
-    elif name == "divergences that pull":
-        divergent[1, 5] = True
-        quantities["p"][1, 5] = 1e4
-    elif name == "all diverged":
-        divergent[:] = True
-    elif name == "energy":
-        energy[2] = np.cumsum(energy[2])
-    elif name == "constant":
-        quantities = {"sure": np.ones((4, 600))}
-    elif name == "one chain":
-        quantities, divergent, energy = {"p": quantities["p"][:1]}, divergent[:1], energy[:1]
-    return quantities, divergent, energy
-
-
-REASONS = {
-    "fine": [],
-    "modes": ["rhat", "ess", "essTail"],
-    "slow": ["rhat", "ess", "essTail"],
+RUNS_JUDGED = {  # what is wrong with a run, and the reasons that its verdict gives
+    "nothing": [],
+    "two chains elsewhere": ["rhat", "ess", "essTail"],
     "two divergences": [],
     "many divergences": ["divergences"],
     "divergences that pull": ["divergences"],
@@ -454,26 +423,51 @@ REASONS = {
 }
 
 
+def make_run(name):
+    """Quantities, divergent draws and energies, as some run leaves them."""
+    rng = np.random.default_rng(5)
+    (p, loglik), sure = rng.normal(size=(2, 4, 600)), np.ones((4, 600))
+    divergent, energy = np.zeros((4, 600), bool), rng.normal(size=(4, 600))
+    if name == "two chains elsewhere":
+        p[:2] += 3
+    elif name == "energy":
+        energy[2] = np.cumsum(energy[2])
+    elif name == "divergences that pull":
+        divergent[1, 5], p[1, 5] = True, 1e4
+    elif "diverge" in name:
+        few = {"two divergences": np.s_[0, :2], "many divergences": np.s_[:, ::100], "all diverged": np.s_[:]}
+        divergent[few[name]] = True
+    quantities = {"sure": sure} if name == "constant" else {"p": p, "log likelihood": loglik, "sure": sure}
+    if name == "one chain":
+        quantities, divergent, energy = {"p": p[:1]}, divergent[:1], energy[:1]
+    return quantities, divergent, energy
+
+
 @pytest.mark.filterwarnings("ignore:invalid value", "ignore:divide by zero")
-@pytest.mark.parametrize("name", REASONS)
-def test_the_verdict_is_the_books(name):
-    quantities, divergent, energy = make_run(name)
+def test_the_verdict_is_the_books():
     code = """const arrays = (chains) => chains.map((chain) => Float64Array.from(chain));
-      const quantities = Object.fromEntries(Object.entries(data.quantities).map(([k, v]) => [k, arrays(v)]));
-      return live.verdict({ quantities, divergent: data.divergent, energy: arrays(data.energy) })"""
-    given = {"divergent": divergent.tolist(), "energy": energy.tolist()}
-    found = run_in_node(code, quantities={key: value.tolist() for key, value in quantities.items()}, **given)
-    dims = ("chain", "draw")
-    sampler = {"diverging": (dims, divergent), "energy": (dims, energy), "depth": (dims, np.zeros(energy.shape, int))}
-    wanted = diagnose.verdict(quantities, xr.DataTree.from_dict({"sample_stats": xr.Dataset(sampler)}))
-    assert (found["converged"], found["reasons"]) == (wanted.converged, REASONS[name])
-    if np.isfinite(wanted.rhat):
-        assert found["rhatLimit"] == pytest.approx(diagnose.limit_rhat(wanted.n_quantities), rel=1e-12)
-    for key in ("rhat", "ess", "move", "bfmi", "divergences"):
-        assert float(found[key]) == pytest.approx(getattr(wanted, key), rel=1e-6, nan_ok=True), key
-    assert float(found["essTail"]) == pytest.approx(wanted.ess_tail, rel=1e-6, nan_ok=True)
-    assert (found["rhatAt"], found["essAt"], found["essTailAt"]) == (wanted.rhat_at, wanted.ess_at, wanted.ess_tail_at)
-    assert (tuple(found["constant"]), found["explained"]) == (wanted.constant, wanted.explained)
+      return data.runs.map(({ quantities, divergent, energy }) => live.verdict({ divergent, energy: arrays(energy),
+        quantities: Object.fromEntries(Object.entries(quantities).map(([k, v]) => [k, arrays(v)])) }))"""
+    runs, dims = [make_run(name) for name in RUNS_JUDGED], ("chain", "draw")
+    given = [
+        {"quantities": {key: value.tolist() for key, value in q.items()}, "divergent": d.tolist(), "energy": e.tolist()}
+        for q, d, e in runs
+    ]
+    for (name, reasons), found, (quantities, divergent, energy) in zip(
+        RUNS_JUDGED.items(), run_in_node(code, runs=given), runs, strict=True
+    ):
+        told = {"diverging": (dims, divergent), "energy": (dims, energy), "depth": (dims, np.zeros(energy.shape, int))}
+        wanted = diagnose.verdict(quantities, xr.DataTree.from_dict({"sample_stats": xr.Dataset(told)}))
+        assert (found["converged"], found["reasons"]) == (wanted.converged, reasons), name
+        if np.isfinite(wanted.rhat):
+            assert found["rhatLimit"] == pytest.approx(diagnose.limit_rhat(wanted.n_quantities), rel=1e-12)
+        names = {"essTail": "ess_tail", "rhatAt": "rhat_at", "essAt": "ess_at", "essTailAt": "ess_tail_at"}
+        for key in ("rhat", "ess", "essTail", "move", "bfmi", "divergences"):
+            value = getattr(wanted, names.get(key, key))
+            assert float(found[key]) == pytest.approx(value, rel=1e-6, nan_ok=True), (name, key)
+        for key in ("rhatAt", "essAt", "essTailAt", "explained"):
+            assert found[key] == getattr(wanted, names.get(key, key)), (name, key)
+        assert tuple(found["constant"]) == wanted.constant, name
 
 
 # --- ADVI
@@ -551,14 +545,10 @@ def test_a_picture_is_the_mean_over_draws_of_all_chains_once_one_has_done_with_t
     np.testing.assert_allclose(picture["ignorance"], entropy(p.mean(0)) - entropy(p).mean(0), atol=1e-6)
     assert picture == other_order
     assert 10 < early["count"] < 20  # while it tunes, about the last twenty draws
-
-
-def test_a_hundred_points_are_judged_and_no_column_of_a_grid_is_left_out():
-    chosen = np.array(run_in_node("return live.chooseJudged(1600)"))
+    chosen = np.array(run_in_node("return live.chooseJudged(1600)"))  # what is judged, of a grid of 40 columns
     assert len(chosen) == len(set(chosen)) == 100
     for counts in (np.bincount(chosen % 40, minlength=40), np.bincount(chosen // 40, minlength=40)):
         assert 1 <= counts.min() <= counts.max() <= 5
-    assert run_in_node("return live.chooseJudged(7)") == list(range(7))
 
 
 JOB = """const model = { ...data.model, X: Float64Array.from(data.model.X.flat()) };
@@ -616,8 +606,7 @@ def test_advi_in_a_worker_is_the_fit_itself(tab):
     advice = run_in_page(page, code, base, model=FLAT, points=GRID.tolist(), settings=settings)
     fit = run_in_node(f"{MODEL} return live.fitAdvi({{ model, ...data.settings }})", model=FLAT, settings=settings)
     assert advice["fit"] == {"mean": fit["mean"], "sd": fit["sd"]}
-    assert advice["elbo"] == -min(fit["losses"])
-    assert advice["count"] == 200
+    assert (advice["elbo"], advice["count"]) == (-min(fit["losses"]), 200)
 
 
 def test_a_mistake_is_told(tab):

@@ -13,9 +13,7 @@ import nbformat
 import pytest
 import yaml
 from bnn.claims import MIME
-from book_front import read_promise
 from book_tables import tidy_table
-from book_teach import count_minutes
 from bs4 import BeautifulSoup
 from PIL import Image
 from tools.browser import find_colour_violations, find_form_violations, open_context, open_tab, unfold
@@ -74,18 +72,15 @@ def leads_somewhere(site, name, link):
     return not (anchor and target.endswith(".html")) or unquote(anchor) in count_ids(site, target)
 
 
-def test_no_link_within_the_site_is_broken(site):
+def test_no_link_within_the_site_is_broken_and_no_id_given_twice(site):
     complaints = []
     for name in [*PAGES, "index.html", "search.html", "genindex.html"]:
         for element in parse(site, name).select("a[href], link[href], img[src], script[src]"):
             link = element.get("href") or element.get("src") or ""
             if not urlsplit(link).scheme and not leads_somewhere(site, name, link):
                 complaints.append(f"{name}: {link}")
+    complaints += [f"{name}: {i} twice" for name in PAGES for i, times in count_ids(site, name).items() if times > 1]
     expect_none(complaints)
-
-
-def test_no_id_is_given_twice(site):
-    expect_none([f"{name}: {i}" for name in PAGES for i, times in count_ids(site, name).items() if times > 1])
 
 
 def test_every_picture_has_alt_text_a_caption_and_a_size(site):
@@ -270,25 +265,6 @@ def test_each_claim_in_the_register_leads_to_its_own_row(site):
     assert f"{len(claims)} claims, {len(claims) - failed} hold, {failed} do not." in register.get_text(" ")
 
 
-def test_the_map_lists_every_chapter_with_its_promise_and_minutes(site):
-    shown = {Path(item.a["href"]).stem: item for item in parse(site, "book/index.html").select(".chapter-map li")}
-    assert list(shown) == CHAPTERS
-    for chapter, item in shown.items():
-        assert item.select("p")[1].get_text() == f"{read_promise(chapter)} {count_minutes([chapter])} min"
-    thumbs = [Path(item.img["src"]) for item in shown.values() if item.img]
-    assert [thumb.stem for thumb in thumbs] == CHAPTERS[: CHAPTERS.index("yardsticks")]  # those before the evidence
-    assert all(0 < (site / "book" / thumb).stat().st_size < 20_000 for thumb in thumbs)
-
-
-def test_the_costs_of_every_chapter_are_on_the_page_for_those_who_run_it(site):
-    table = json.loads((BOOK / "data" / "run_cost.json").read_text())["rows"]
-    costs = {row["chapter"]: [f"{row['cpu_seconds']} s", f"{row['megabytes']:,} MB"] for row in table}
-    rows = parse(site, "book/running.html").select("table.bnn tbody tr:not(.part)")
-    shown = {Path(row.a["href"]).stem: [cell.get_text() for cell in row.select("td")] for row in rows}
-    assert list(shown) == CHAPTERS
-    assert {chapter: shown[chapter] for chapter in costs} == costs
-
-
 def test_the_reference_shows_each_module_and_an_example_of_each_name(site):
     modules = re.findall(r"automodule:: bnn\.(\w+)", (BOOK / "api.md").read_text(encoding="utf8"))
     signatures = [dt for dt in parse(site, "book/api.html").select("dl.py > dt[id]") if dt["id"].count(".") == 2]
@@ -433,44 +409,9 @@ def walk(address, chromium):
     return found
 
 
-def test_a_page_asks_no_other_host(walk):
-    expect_none(walk["elsewhere"])
-
-
-def test_pictures_icons_formulas_and_copy_buttons_are_there(walk):
-    expect_none(walk["amiss"])
-
-
-def test_nothing_is_cut_off(walk):
-    expect_none(walk["cut off"])
-
-
-def test_the_console_stays_silent(walk):
-    expect_none(walk["console"])
-
-
-def test_a_solution_is_folded_and_opens_by_keyboard(walk):
-    expect_none(walk["solutions"])
-
-
-FAULTY = """<!doctype html><body style="margin: 0; width: 300px"><main>
-    <img width="80" height="20" style="max-width: 40px; width: 80px; height: 20px" alt="a picture">
-    <pre style="overflow: auto">{line}</pre>
-    <pre style="white-space: pre-wrap"><span class="line" style="display: block; line-height: 20px">{words}</span></pre>
-    <div style="overflow: auto"><table><tr><th>label<td><pre>{line}</pre></table></div>
-    <div class="math" style="position: relative"><span class="eqno" style="position: absolute">(1)</span>
-    <mjx-container style="display: block"><mjx-math style="display: block">y = x</mjx-math></mjx-container></div>
-    <article><p style="width: 2000px">wide</p></article>"""
-
-
-def test_what_is_cut_off_is_found(chromium):
-    with open_context(chromium) as context, open_tab(context, "about:blank") as (page, _):
-        page.set_content(FAULTY.format(line="x" * 200, words="word " * 17))
-        kinds = Counter(line.split(": ")[1] for line in find_cut_off(page, 1440))
-    assert kinds == Counter({
-        "code scrolls", "a short line wraps", "beyond the page", "loses its first column", "number on its formula",
-        "stretched", "the page scrolls sideways",
-    })  # fmt: skip
+@pytest.mark.parametrize("kind", ["elsewhere", "amiss", "cut off", "console", "solutions"])
+def test_in_a_browser_nothing_comes_from_elsewhere_or_is_amiss_cut_off_or_closed(walk, kind):
+    expect_none(walk[kind])
 
 
 # a chapter, one of the evidence, front, tables, reference, definitions, a session, a form, plain words, search

@@ -61,18 +61,10 @@ def test_every_line_of_code_is_a_chapters(folder):
     assert {line.strip() for code in shown for line in code.splitlines()} - lines == set()
 
 
-def test_a_cut_of_code_goes_from_one_line_to_the_first_behind_it_that_holds_the_other():
+def test_a_cut_of_code_goes_from_one_line_to_another_and_its_letters_are_as_large_as_the_longest_line_allows():
+    assert [book_slides.fit_code("x" * length) for length in (1, 100, 200)] == [34, 28, 24]
     source = "end = 0\nif end:\n    start = 1  # fmt: skip\n    end = 2\n    end = 3"
     assert book_slides.cut_code(source, "start", "end") == "start = 1\nend = 2"
-
-
-def test_code_is_as_large_as_its_longest_line_allows():
-    assert [book_slides.fit_code("x" * length) for length in (1, 100, 200)] == [34, 28, 24]
-
-
-def test_rows_and_columns_come_in_the_order_asked_for():
-    table = [["", "a", "b"], ["x", "1", "2"], ["y", "3", "4"]]
-    assert book_slides.choose(table, rows=["y", "x"], columns=["b"]) == [["", "b"], ["y", "4"], ["x", "2"]]
 
 
 def test_a_claims_numbers_are_rounded_and_its_errors_left_out():
@@ -94,7 +86,9 @@ REFUSED = {  # what cannot be shown, and what its error names: what there is
 }
 
 
-def test_what_cannot_be_shown_is_an_error_that_says_what_there_is(tmp_path):
+def test_what_is_asked_for_is_shown_or_is_an_error_that_says_what_there_is(tmp_path):
+    table = [["", "a", "b"], ["x", "1", "2"], ["y", "3", "4"]]
+    assert book_slides.choose(table, rows=["y", "x"], columns=["b"]) == [["", "b"], ["y", "4"], ["x", "2"]]
     settings = f"import sys\nsys.path.insert(0, {str(SOURCE)!r})\nfrom conf import *\ntemplates_path = []\ndel setup\n"
     (tmp_path / "conf.py").write_text(settings)
     (tmp_path / "index.md").write_text("\n\n".join(["# A deck", *REFUSED]) + "\n")
@@ -203,14 +197,7 @@ def test_a_live_box_works_on_its_slide_and_keeps_the_arrows_to_itself(address, w
         assert log.complaints == []
 
 
-def test_the_speakers_own_windows_run_no_live_box(address, window):
-    with open_tab(window, f"{address}workshop-1.html?receiver") as (page, _):
-        go_to(page, ".live-moons")
-        page.wait_for_timeout(500)
-        assert page.locator(".live-box").count() == 0
-
-
-def test_s_opens_the_speaker_view_with_the_notes(folder, address, window):
+def test_s_opens_the_speaker_view_with_the_notes_and_without_live_boxes(folder, address, window):
     with open_tab(window, f"{address}workshop-1.html") as (page, _):
         page.keyboard.press("ArrowRight")
         with page.expect_popup() as popup:
@@ -219,3 +206,7 @@ def test_s_opens_the_speaker_view_with_the_notes(folder, address, window):
         notes.get_by_text("4 min").wait_for(timeout=15_000)
         said = read_slides(folder, "workshop-1")[1].select_one("aside.notes").get_text(" ").split()
         assert notes.inner_text().split() == said
+    with open_tab(window, f"{address}workshop-1.html?receiver") as (page, _):  # the deck in the view runs no live box
+        go_to(page, ".live-moons")
+        page.wait_for_timeout(500)
+        assert page.locator(".live-box").count() == 0

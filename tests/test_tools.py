@@ -19,31 +19,17 @@ from tools.chapters import BOOK, find_chapters, kernel_environment
 from tools.claims import gather
 from tools.cover import PICTURES, find_picture
 
-NOTEBOOK = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
 
-
-def write_chapter(folder, *, with_claims):
-    """A chapter with one cell, whose output holds two claims."""
+def test_claims_are_gathered_with_their_chapter_and_one_that_was_never_executed_is_named(tmp_path):
     claims = Claims("x")
     claims.add("a", "A holds.", value="1", criterion="is 1", holds=True)
     claims.add("b", "B does not.", value="2", criterion="is 1", holds=False)
-    bundle = claims._repr_mimebundle_() if with_claims else {"text/plain": "none"}
-    output = nbformat.v4.new_output("display_data", data=bundle)
-    notebook = nbformat.v4.new_notebook(
-        cells=[nbformat.v4.new_code_cell("claims", outputs=[output])], metadata=NOTEBOOK
-    )
-    nbformat.write(notebook, folder / "x.ipynb")
-    (folder / "x.md").write_text("---\nkernelspec:\n  name: python3\n---\n")
-
-
-def test_claims_are_gathered_with_their_chapter(tmp_path):
-    write_chapter(tmp_path, with_claims=True)
-    found = gather(tmp_path)
-    assert [(c["chapter"], c["id"], c["holds"]) for c in found] == [("x", "a", True), ("x", "b", False)]
-
-
-def test_a_chapter_that_was_never_executed_is_named(tmp_path):
-    write_chapter(tmp_path, with_claims=True)
+    output = nbformat.v4.new_output("display_data", data=claims._repr_mimebundle_())
+    cells, kernel = [nbformat.v4.new_code_cell("claims", outputs=[output])], {"name": "python3", "display_name": "3"}
+    notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
+    nbformat.write(notebook, tmp_path / "x.ipynb")
+    (tmp_path / "x.md").write_text("---\nkernelspec:\n  name: python3\n---\n")
+    assert [(c["chapter"], c["id"], c["holds"]) for c in gather(tmp_path)] == [("x", "a", True), ("x", "b", False)]
     (tmp_path / "x.ipynb").unlink()
     with pytest.raises(SystemExit, match="make chapters CHAPTER=x"):
         gather(tmp_path)
@@ -59,22 +45,15 @@ def test_a_kernel_takes_the_packages_of_its_own_checkout(tmp_path, monkeypatch):
     assert found.stdout.strip() == str(BOOK / "bnn" / "__init__.py")
 
 
-def test_every_chapter_ends_with_claims():
-    notebooks = sorted(BOOK.glob("[!_]*.ipynb"))
-    assert notebooks
-    without = [n.stem for n in notebooks if MIME not in n.read_text(encoding="utf8")]
-    assert not without
-
-
-def test_the_register_is_up_to_date():
+def test_every_chapter_ends_with_claims_and_the_register_is_up_to_date():
+    assert [path.stem for path in BOOK.glob("[!_]*.ipynb") if MIME not in path.read_text(encoding="utf8")] == []
     assert json.loads((BOOK / "claims.json").read_text(encoding="utf8")) == gather(), "run: make claims"
 
 
-@pytest.mark.parametrize("name", PICTURES)
-def test_a_picture_of_the_front_page_is_the_figure_in_its_chapter(name):
-    chapter, figure = PICTURES[name]
-    picture = find_picture(BOOK / f"{chapter}.ipynb", figure)
-    assert (BOOK / "_static" / name).read_bytes() == picture, f"run: make chapters CHAPTER={chapter}"
+def test_a_picture_of_the_front_page_is_the_figure_in_its_chapter():
+    for name, (chapter, figure) in PICTURES.items():
+        picture = find_picture(BOOK / f"{chapter}.ipynb", figure)
+        assert (BOOK / "_static" / name).read_bytes() == picture, f"run: make chapters CHAPTER={chapter}"
 
 
 # --- small parts of tools whose whole takes minutes
