@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache, wraps
 
 from IPython.core.inputtransformer2 import TransformerManager
 from jupytext.compare import NotebookDifference, compare_notebooks
@@ -33,6 +34,7 @@ SCIPY = {
     "bootstrap", "permutation_test", "monte_carlo_test", "differential_evolution", "dual_annealing", "basinhopping",
     "Sobol", "Halton", "LatinHypercube", "rvs", "resample",
 }  # fmt: skip
+DRAWING = {"pymc": PYMC, "nutpie": PYMC, "sklearn": SKLEARN, "scipy": SCIPY}
 # methods that draw, whatever they belong to
 METHODS = {"sample", "rvs"}
 # constructors of numpy.random that are fine with a seed; everything else there is global state
@@ -78,16 +80,14 @@ def find_unexecuted(nb):
 
 def find_stale(nb):
     """Find out whether the code was edited after it was run."""
-    if nb.metadata.get("bnn", {}).get("source") == chapters.digest_code(nb):
-        return []
-    return ["the code is not the code that was run: `make chapters` runs it"]
+    fresh = nb.metadata.get("bnn", {}).get("source") == chapters.digest_code(nb)
+    return [] if fresh else ["the code is not the code that was run: `make chapters` runs it"]
 
 
 def find_unsealed(nb):
     """Find out whether outputs, or what is said of their origin, were edited by hand."""
-    if nb.metadata.get("bnn", {}).get("seal") == chapters.seal(nb):
-        return []
-    return ["outputs or their origin were edited by hand: `make chapters` writes them"]
+    sealed = nb.metadata.get("bnn", {}).get("seal") == chapters.seal(nb)
+    return [] if sealed else ["outputs or their origin were edited by hand: `make chapters` writes them"]
 
 
 # --- form --------------------------------------------------------------------------------------------------
@@ -139,28 +139,19 @@ def find_oversize(path):
     return [f"{path.name} has {size / 1e6:.1f} MB, at most {MAX_BYTES / 1e6:.1f}"] if size > MAX_BYTES else []
 
 
-def find_malformed(nb):
-    """Find printed numbers that cannot be compared because of how they are written."""
-    return _complain_of(nb, outputs.find_malformed)
+def _of_outputs(check):
+    """A check of a cell's outputs as one of a notebook, under the same name."""
+
+    @wraps(check)
+    def check_cells(nb):
+        return [f"{name}: {complaint}" for name, cell in _number(list_code(nb)) for complaint in check(cell.outputs)]
+
+    return check_cells
 
 
-def find_coarse(nb):
-    """Find estimates printed with too few digits to be compared."""
-    return _complain_of(nb, outputs.find_coarse)
-
-
-def find_disagreeing(nb):
-    """Find numbers that the text of an output shows and its HTML or JSON does not, or the other way round."""
-    return _complain_of(nb, outputs.find_disagreeing)
-
-
-def find_blank(nb):
-    """Find stored pictures that show nothing."""
-    return _complain_of(nb, outputs.find_blank)
-
-
-def _complain_of(nb, check):
-    return [f"{name}: {complaint}" for name, cell in _number(list_code(nb)) for complaint in check(cell.outputs)]
+find_malformed, find_coarse, find_disagreeing, find_blank = map(
+    _of_outputs, (outputs.find_malformed, outputs.find_coarse, outputs.find_disagreeing, outputs.find_blank)
+)
 
 
 def find_evasions(nb):
@@ -180,19 +171,8 @@ def find_evasions(nb):
 
 
 def find_unseeded(nb, functions=None):
-    """Find calls in a notebook that draw at random without a seed.
-
-    Parameters
-    ----------
-    nb : NotebookNode
-    functions : dict of str to int or None, optional
-        Full names of our own functions that take a seed, with the place of it among their arguments (None: by
-        name only); default: those of the ``bnn`` package.
-
-    Returns
-    -------
-    list of str
-    """
+    """Find calls in a notebook that draw at random without a seed; `functions` are ours that take one, as
+    `list_seeded` has them."""
     functions = list_seeded() if functions is None else functions
     trees = [(name, _parse(cell.source)) for name, cell in _number(list_code(nb))]
     names = {}
@@ -206,6 +186,7 @@ def find_unseeded(nb, functions=None):
     ]
 
 
+@cache
 def list_seeded(package=chapters.BOOK / "bnn"):
     """List the functions of a package that take a seed: a dict from full name to the place of the argument."""
     places = {}
@@ -230,8 +211,9 @@ def _list_imports(tree):
     names = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            bound = [(a.asname, a.name) if a.asname else (a.name.split(".")[0],) * 2 for a in node.names]
-            names |= dict(bound)
+            names |= {
+                a.asname or a.name.split(".")[0]: a.name if a.asname else a.name.split(".")[0] for a in node.names
+            }
         elif isinstance(node, ast.ImportFrom) and node.module:
             names |= {a.asname or a.name: f"{node.module}.{a.name}" for a in node.names}
     return names
@@ -259,13 +241,7 @@ def _is_unseeded(call, names, functions):
         return not (last == "Random" and _has_seed(call, place=0))
     if package == "bnn":
         return full in functions and not _has_seed(call, functions[full])
-    if package in ("pymc", "nutpie"):
-        return last in PYMC and not _has_seed(call)
-    if package == "sklearn":
-        return last in SKLEARN and not _has_seed(call)
-    if package == "scipy":
-        return last in SCIPY and not _has_seed(call)
-    return last in METHODS and not _has_seed(call)
+    return last in DRAWING.get(package, METHODS) and not _has_seed(call)
 
 
 def _has_seed(call, place=None):

@@ -1,19 +1,17 @@
 """The peers compute the book's model: their densities and posteriors agree with references that are not theirs."""
 
 import inspect
-import json
 import platform
 
 import numpy as np
 import numpyro
-import pytensor
 import pytest
 from bnn import data, models, report
 from bnn.diagnose import diagnose
 from scipy.special import expit, log_expit
 from scipy.stats import norm
 from studies._bench import __main__ as harness
-from studies._bench import advi, bound, cases, flat, gradients, peers
+from studies._bench import advi, bound, cases, flat, peers
 
 N_HIDDEN = (2, 3)
 TASKS = data.rotated_moons(seed=1, n_groups=2, n_train=6)
@@ -91,8 +89,12 @@ def reference():
     prior = {name.removeprefix("log_"): rng.normal(size=(200_000, *shape)) for name, shape in SHAPES.items()}
     prior |= {name: abs(value) for name, value in prior.items() if name.startswith("sd")}
     values = compute_quantities(prior)
-    weight = np.exp(values[:, -1])
-    weight /= weight.sum()
+    return average(values, np.exp(values[:, -1]))
+
+
+def average(values, likelihood):
+    """Posterior mean of some values of prior draws, and its error."""
+    weight = likelihood / likelihood.sum()
     mean = weight @ values
     return mean, np.sqrt(weight**2 @ (values - mean) ** 2)
 
@@ -102,61 +104,12 @@ def reference():
 )
 def test_a_sampler_finds_the_posterior_and_counts_its_gradients(name, reference):
     run, (mean, error) = SAMPLERS[name](**RUN), reference
-    shapes = {name.removeprefix("log_"): (2, 600, *shape) for name, shape in SHAPES.items()}
-    assert {name: value.shape for name, value in run["posterior"].items()} == shapes
     values = compute_quantities(run["posterior"])
     z = (values.mean(axis=(0, 1)) - mean) / np.hypot(error, diagnose(values)["mcse"])
     assert abs(z).max() < 4
     assert not np.isin(*run["posterior"]["mu1"]).any()  # chains differ
-    assert run["diverging"].shape == run["n_steps"].shape == (2, 600)
     assert run["n_steps"].min() >= 1
     assert run["n_gradients"] >= run["n_steps"].sum() + 2 * RUN["tune"]  # at least one for each draw of the warm-up
-    assert min(run["compile_seconds"], run["cpu_seconds"]) > 0
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: SAMPLERS["blackjax"](**RUN | {"draws": 0}), "draws=0; wanted: at least 1"),
-        (lambda: SAMPLERS["numpyro"](**RUN | {"seed": None}), "seed=None; wanted: an integer"),
-        (lambda: SAMPLERS["pymc"](**RUN | {"target_accept": 1.0}), "target_accept=1.0; wanted: between 0 and 1"),
-        (lambda: SAMPLERS["nutpie"](**RUN | {"n_hidden": (5,)}), r"n_hidden=\(5,\); wanted: two numbers"),
-        (lambda: peers.sample_pymc(X, Y, backend="jax", **RUN), "backend='jax'; wanted: 'c' or 'numba'"),
-        (lambda: peers.sample_nutpie(X, Y, backend="c", **RUN), "backend='c'; wanted: 'numba' or 'jax'"),
-        (lambda: peers.logdensity_jax(X, Y, N_HIDDEN, layout="rows"), "layout='rows'; wanted: one of article"),
-        (lambda: peers.logdensity_jax(X, Y, N_HIDDEN, dtype="int32"), "dtype='int32'; wanted: 'float64' or"),
-        (lambda: peers.model_pymc(X[0], Y[0], N_HIDDEN), r"X has shape \(6, 2\); wanted: \(group, obs, feature\)"),
-        (lambda: flat.model_flat(X, Y, N_HIDDEN), r"X has shape \(2, 6, 2\); wanted: \(obs, feature\)"),
-        (
-            lambda: gradients.time_gradient_jax(X, Y, n_hidden=N_HIDDEN, seed=0, n_calls=0),
-            "n_calls=0; wanted: at least 1",
-        ),
-        (lambda: advi.advi_scan(X[0], Y[0], n_steps=0, seed=1), "n_steps=0; wanted: at least 1"),
-        (lambda: advi.advi_pymc_scan(X[0], Y[0], n_steps=5, seed=1, start_sd=0), "start_sd=0; wanted: above 0"),
-    ],
-)
-def test_what_no_peer_can_do_is_refused(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
-
-
-# --- one gradient
-
-
-@pytest.mark.parametrize(
-    "time_gradient",
-    [
-        lambda **n: gradients.time_gradient_pymc(X, Y, backend="c", **n),
-        lambda **n: gradients.time_gradient_pymc(X, Y, backend="jax", **n),
-        lambda **n: gradients.time_gradient_jaxified(X, Y, **n),
-        lambda **n: gradients.time_gradient_jax(X, Y, **n),
-        lambda **n: gradients.time_gradient_jax(X, Y, layout="points_last", dtype="float32", **n),
-    ],
-)
-def test_a_gradient_has_a_price_in_microseconds(time_gradient):
-    cost = time_gradient(n_hidden=N_HIDDEN, seed=0, n_calls=500, repetitions=2)
-    assert sorted(cost) == ["compile_seconds", "microseconds"]
-    assert all(np.isfinite(value) and value > 0 for value in cost.values())
 
 
 # --- flat networks
@@ -175,41 +128,22 @@ def test_the_flat_density_is_that_of_the_book_s_flat_model():
     np.testing.assert_allclose(ours, float(plain.compile_logp(mode="FAST_COMPILE")(weights)), rtol=0, atol=1e-9)
 
 
-@pytest.fixture(scope="module")
-def together():
-    return flat.flat_vmap_jax(X, Y, seed=1, chains=2, draws=600, tune=300, n_hidden=N_HIDDEN)
-
-
 def predict_flat(weights, points):
     h2 = np.tanh(np.tanh(points @ weights["w1"]) @ weights["w2"])
     return expit(h2 @ weights["w3"][..., None])[..., 0]
 
 
-def test_networks_sampled_together_find_each_its_own_posterior(together):
+@pytest.mark.slow
+def test_networks_sampled_together_find_each_its_own_posterior():
+    together = flat.flat_vmap_jax(X, Y, seed=1, chains=2, draws=600, tune=300, n_hidden=N_HIDDEN)
     assert together["diverging"].shape == together["n_steps"].shape == (2, 2, 600)
     assert together["n_gradients"] >= together["n_steps"].sum() + 2 * 2 * 300
     rng, points = np.random.default_rng(0), np.array([[1.0, 0.5], [-0.3, 1.2]])
     prior = {name: rng.normal(size=(200_000, *shape)) for name, shape in flat.list_flat_shapes(2, N_HIDDEN).items()}
     for g in (0, 1):
-        weight = np.prod(abs(1 - Y[g] - predict_flat(prior, X[g])), axis=-1)
-        weight /= weight.sum()
-        values = predict_flat(prior, points)
-        mean = weight @ values
-        error = np.sqrt(weight**2 @ (values - mean) ** 2)
+        mean, error = average(predict_flat(prior, points), np.prod(abs(1 - Y[g] - predict_flat(prior, X[g])), axis=-1))
         found = predict_flat({name: draws[g] for name, draws in together["posterior"].items()}, points)
         assert (abs(found.mean(axis=(0, 1)) - mean) < 4 * np.hypot(error, diagnose(found)["mcse"])).all()
-        joined = flat.join_chains(together["posterior"], g)
-        np.testing.assert_array_equal(joined["w2"][600:], together["posterior"]["w2"][g, 1])
-
-
-def test_networks_sampled_one_by_one_have_the_same_form(together):
-    with pytensor.config.change_flags(mode="JAX"):  # Numba, the default, takes seconds to compile
-        alone = flat.flat_loop_pymc(X[:1], Y[:1], seed=1, chains=2, draws=20, tune=30, n_hidden=N_HIDDEN)
-    assert sorted(alone) == sorted(together)
-    shapes = {name: (1, 2, 20, *value.shape[3:]) for name, value in together["posterior"].items()}
-    assert {name: value.shape for name, value in alone["posterior"].items()} == shapes
-    assert all(np.isfinite(value).all() for value in alone["posterior"].values())
-    assert alone["n_gradients"] >= alone["n_steps"].sum() + 2 * 30
 
 
 # --- ADVI
@@ -224,20 +158,13 @@ def test_pymc_s_steps_in_one_loop_are_those_of_pm_fit():
             np.testing.assert_allclose(by_scan[part][name], by_python[part][name], rtol=1e-9)
 
 
-def test_the_loss_is_an_estimate_of_the_negative_elbo():
-    still = advi.advi_scan(X[0], Y[0], n_steps=4000, seed=1, n_hidden=N_HIDDEN, start_sd=0.7, learning_rate=1e-12)
-    elbo = advi.estimate_elbo(still["mean"], still["sd"], X[0], Y[0], seed=2)
-    z = (still["loss"].mean() + elbo["elbo"]) / np.hypot(still["loss"].std() / np.sqrt(4000), elbo["mcse"])
-    assert abs(z) < 4
-
-
 def test_a_fit_to_points_that_say_nothing_ends_at_the_prior():
     found = advi.advi_scan(0 * X[0], Y[0], n_steps=20_000, seed=1, n_hidden=N_HIDDEN, learning_rate=0.001)
     elbo = advi.estimate_elbo(found["mean"], found["sd"], 0 * X[0], Y[0], seed=1)["elbo"]
     np.testing.assert_allclose(elbo, 6 * np.log(0.5), rtol=0, atol=0.02)
 
 
-def test_the_elbo_where_points_say_nothing_is_known():
+def test_the_elbo_where_points_say_nothing_is_known_and_so_is_that_of_a_narrow_normal():
     mean, sd = draw_weights(0), {name: 0.1 + abs(value) for name, value in draw_weights(1).items()}
     found = advi.estimate_elbo(mean, sd, 0 * X[0], Y[0], seed=1, n_draws=10)
     node, weight = np.polynomial.hermite_e.hermegauss(20)  # the divergence from the prior, by quadrature
@@ -248,33 +175,10 @@ def test_the_elbo_where_points_say_nothing_is_known():
     )
     np.testing.assert_allclose(found["elbo"], 6 * np.log(0.5) - divergence, rtol=1e-12)
     assert found["mcse"] < 1e-12
-
-
-def test_the_elbo_of_a_narrow_normal_is_its_log_density_and_entropy():
-    mean, sd = draw_weights(0), {name: np.full_like(value, 1e-6) for name, value in draw_weights(0).items()}
     logp = float(models.flat_bnn(X[0], Y[0], n_hidden=N_HIDDEN).compile_logp(mode="FAST_COMPILE")(mean))
+    narrow = advi.estimate_elbo(mean, {name: np.full_like(m, 1e-6) for name, m in mean.items()}, X[0], Y[0], seed=1)
     entropy = sum(value.size for value in mean.values()) * norm.entropy(scale=1e-6)
-    found = advi.estimate_elbo(mean, sd, X[0], Y[0], seed=1)
-    np.testing.assert_allclose(found["elbo"], logp + entropy, rtol=0, atol=1e-6)
-
-
-def test_the_elbo_s_error_is_the_spread_of_its_estimates():
-    mean, sd = draw_weights(0), {name: np.ones_like(value) for name, value in draw_weights(0).items()}
-    found = [advi.estimate_elbo(mean, sd, X[0], Y[0], seed=seed, n_draws=200) for seed in range(100)]
-    spread = np.std([one["elbo"] for one in found])
-    assert np.mean([one["mcse"] for one in found]) == pytest.approx(spread, rel=0.3)
-
-
-def test_an_elbo_that_cannot_be_is_refused():
-    mean, sd = draw_weights(0), {name: abs(value) for name, value in draw_weights(0).items()}
-    for change, message in (
-        ({"n_draws": 1}, "n_draws=1; wanted: at least 2"),
-        ({"mean": {"w1": mean["w1"]}}, "mean holds w1; wanted: w1, w2, w3"),
-        ({"mean": mean | {"w2": mean["w2"].T}}, "mean has shapes"),
-        ({"sd": mean}, "sd holds values that are not above 0"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            advi.estimate_elbo(X=X[0], y=Y[0], **{"mean": mean, "sd": sd, "seed": 1} | change)
+    np.testing.assert_allclose(narrow["elbo"], logp + entropy, rtol=0, atol=1e-6)
 
 
 # --- the harness and its table
@@ -287,13 +191,6 @@ def test_the_bound_counts_what_a_hand_counts():
     assert bound.count_operations(5, 16, (2, 3, 1), "float32") == 5 * by_hand
 
 
-def test_a_case_gives_what_was_found_beside_what_was_asked_or_why_it_failed():
-    row = harness.run_case("predict_points", {"way": "NumPy on the draws", "n_draws": 20, "n_points": 3})
-    assert set(row) == {"way", "n_draws", "n_points", "first", "again"}
-    row = harness.run_case("fit_flat", {"way": "by hand", "n_groups": 1, "draws": 1})
-    assert row == {"way": "by hand", "n_groups": 1, "draws": 1, "failed": "KeyError: 'by hand'"}
-
-
 @pytest.mark.parametrize("quick", [True, False])
 def test_every_case_names_a_function_and_its_arguments(quick):
     for groups in harness.list_cases(quick).values():
@@ -303,20 +200,10 @@ def test_every_case_names_a_function_and_its_arguments(quick):
                 signature.bind(**case)
 
 
-def test_a_table_s_digest_tells_every_change(tmp_path, capsys):
-    harness.write_table(tmp_path / "x.json", 0.0, study="x", rows=[{"us": 1.5}])
-    table = json.loads((tmp_path / "x.json").read_text())
-    for change in ({"rows": [{"us": 1.6}]}, {"minutes": 1.0}, {"commit": "1234567"}):
-        assert harness.digest_table(table | change) != table["digest"] == harness.digest_table(table)
-
-
 def test_the_table_in_the_book_is_the_record_of_a_whole_run():
-    """The cases are those of `list_cases` now; what they cost that day is not tested here, nor anywhere."""
     table, wanted = report.read_data("bench"), harness.list_cases(quick=False)
-    assert table["digest"] == harness.digest_table(table)
+    assert table["digest"] == harness.digest_table(table) != harness.digest_table(table | {"minutes": 1.0})
     assert table["quick"] is False
-    assert {"processor", "requirements"} <= set(table["machine"])
-    assert {"pymc", "nutpie", "numpyro", "blackjax", "jax", "numba"} <= set(table["versions"])
     for section, groups in wanted.items():
         asked = [case for _, arguments in groups for case in arguments]
         found = table[section]

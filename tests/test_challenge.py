@@ -52,7 +52,8 @@ def gaussian(monkeypatch):
 
 @pytest.mark.parametrize(
     ("make", "n_chains"),
-    [("make_nuts", 1), ("make_numpyro", 1), ("make_mclmc", 1), ("make_mams", 1), ("make_meads", 64)],
+    [("make_nuts", 1), ("make_mclmc", 1), ("make_mams", 1)]
+    + [pytest.param(*costly, marks=pytest.mark.slow) for costly in (("make_numpyro", 1), ("make_meads", 64))],
 )
 def test_every_gradient_of_a_walk_is_counted_and_no_other(gaussian, make, n_chains):
     options = {} if make in ("make_mclmc", "make_mams") else {"tune": 60}
@@ -67,37 +68,21 @@ def test_every_gradient_of_a_walk_is_counted_and_no_other(gaussian, make, n_chai
 
 
 def test_pymc_takes_a_gradient_for_each_leaf_and_one_to_start_with(monkeypatch):
+    from pymc.step_methods.hmc.integration import CpuLeapfrogIntegrator as Integrator
+
     with pm.Model() as model:
         pm.Normal("a", shape=SIZE)
     counted = []
-
-    def count(posterior):
-        return model
-
-    from pymc.step_methods.hmc.integration import CpuLeapfrogIntegrator as Integrator
-
-    compute, step = Integrator.compute_state, Integrator.step
-    monkeypatch.setattr(Integrator, "compute_state", lambda self, *a: counted.append(1) or compute(self, *a))
-    monkeypatch.setattr(Integrator, "step", lambda self, *a, **b: counted.append(1) or step(self, *a, **b))
-    monkeypatch.setattr(_entrants, "build", count)
+    for name in ("compute_state", "step"):
+        there = getattr(Integrator, name)
+        monkeypatch.setattr(Integrator, name, lambda *a, there=there, **b: counted.append(1) or there(*a, **b))
+    monkeypatch.setattr(_entrants, "build", lambda posterior: model)
     monkeypatch.setattr(_entrants, "ask", lambda posterior, found: found["a"])
-    compiling = []
-    init = pm.sampling.mcmc.init_nuts
-
-    def init_and_forget(**options):
-        points, made = init(**options)
-        made.step(points[0])
-        compiling.append(len(counted))
-        made.reset()
-        return points, made
-
-    monkeypatch.setattr(pm.sampling.mcmc, "init_nuts", init_and_forget)
     chains = _entrants.sample_pymc(FLAT, 1, Budget(4000, 1e-9, 10), tune=50)
     spent = sum(chain.gradients[-1] for chain in chains)
     assert len(chains) == 4
     assert all(chain.gradients[-1] >= 1000 * _entrants.MARGIN for chain in chains)
     assert spent < len(counted) < spent + 4 * 2100  # and what compiles: two trees before each chain
-    assert all(chain.values.std() == pytest.approx(1, abs=0.25) for chain in chains)
 
 
 @pytest.mark.slow
@@ -144,15 +129,10 @@ def test_chains_are_cut_to_the_shortest_and_their_costs_added():
     np.testing.assert_allclose(run.seconds, 10 + 8 + (0.5 + 2.2) * np.arange(1, 8))
 
 
-@pytest.mark.parametrize(("budget", "n"), [(139, 0), (155, 0), (156, 1), (203.9, 3), (204, 4), (1e9, 7)])
-def test_a_prefix_is_as_many_draws_as_its_budget_pays_warm_up_included(budget, n):
+def test_a_prefix_is_as_many_draws_as_its_budget_pays_warm_up_included():
     run = challenge.join([make_chain(10, 100, 5, 0.1), make_chain(7, 40, 11, 0.2)])
-    assert run.cut("gradients", budget) == n
-
-
-def test_a_prefix_of_seconds_is_read_from_their_clock():
-    run = challenge.join([make_chain(10, 100, 5, 0.1), make_chain(7, 40, 11, 0.2)])
-    assert [run.cut("seconds", s) for s in (20.6, 20.8, 1000)] == [0, 1, 7]
+    assert [run.cut("gradients", budget) for budget in (139, 155, 156, 203.9, 204, 1e9)] == [0, 0, 1, 3, 4, 7]
+    assert [run.cut("seconds", budget) for budget in (20.6, 20.8, 1000)] == [0, 1, 7]
 
 
 def test_a_run_that_stopped_short_of_its_gradients_is_capped():
@@ -190,21 +170,15 @@ def test_a_bias_of_half_a_posterior_sd_is_wrong_and_reported_as_it_is(draws):
     draws[..., k] -= 0.5 * truth.draws[:, k].std()
     found = challenge.judge(make_run(draws), 800, truth)
     assert (found["verdict"], found["at"]) == (reference.WRONG, "log_lik")
-    assert found["bias"] == pytest.approx(0.5, abs=0.06)
     assert found["log_lik_bias"] == pytest.approx(-0.5, abs=0.06)
-    assert found["far"] >= 1
 
 
-def test_a_bias_behind_the_prefix_is_not_seen(draws):
-    draws[:, 500:] = draws[:, 500:] + 5
-    assert challenge.judge(make_run(draws), 500, reference.load_reference(FLAT))["verdict"] == reference.RIGHT
-
-
-def test_what_is_not_finite_is_called_so(draws):
-    draws[2, 100] = np.nan
+def test_what_is_behind_the_prefix_is_not_seen_and_what_is_not_finite_called_so(draws):
     truth = reference.load_reference(FLAT)
-    assert challenge.judge(make_run(draws), 800, truth)["verdict"] == challenge.BROKEN
-    assert challenge.judge(make_run(draws), 99, truth)["verdict"] == reference.FEW
+    draws[:, 500:] += 5
+    assert challenge.judge(make_run(draws), 500, truth)["verdict"] == reference.RIGHT
+    draws[2, 100] = np.nan
+    assert challenge.judge(make_run(draws), 500, truth)["verdict"] == challenge.BROKEN
 
 
 # --- a row
@@ -226,12 +200,6 @@ def test_a_row_scores_each_budget_by_its_own_clock(monkeypatch, draws):
     assert row["warmup"] == 28
     assert row["capped"] is False
     assert row["verdict"][-1] == reference.RIGHT
-
-
-def test_walnuts_says_how_it_is_installed(monkeypatch):
-    monkeypatch.setattr(_entrants.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ModuleNotFoundError, match="wanted: pip install --no-deps --target DIR walnutpie=="):
-        challenge.compute(FLAT, "WALNUTS", 1)
 
 
 def test_a_start_has_scales_of_one(gaussian):

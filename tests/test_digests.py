@@ -1,10 +1,7 @@
 """What a study or a chapter depends on: all of it, and no prose."""
 
-import shutil
-
 import pytest
 from tools.digests import LOCKED, digest_dependencies, read_versions
-from tools.repo import BOOK
 
 SOURCES = {
     "bnn/__init__.py": "from bnn import settings",
@@ -15,7 +12,6 @@ SOURCES = {
     "studies/chosen.py": "N = 1",
     "studies/base.py": "from bnn import data\n\n\ndef read():\n    return 1",
     "studies/shape.py": "def compute():\n    from .base import read\n    return read()",
-    "studies/unasked.py": "N = 1",
     "data/table.json": '{"rows": [{"x": 1, "commit": "a"}], "checked": {"commit": "b"}}',
 }
 
@@ -55,18 +51,12 @@ def test_a_changed_number_in_any_of_them_counts(book, name):
     assert moves(book, name, SOURCES[name].replace("1", "2") + "\nMORE = 2")
 
 
-@pytest.mark.parametrize("name", ["studies/unasked.py", "bnn/plots.py"])
-def test_what_is_not_imported_does_not_count(book, name):
-    assert not moves(book, name, "N = 2")
-
-
-def test_prose_does_not_count(book):
+def test_prose_and_what_is_not_imported_or_set_apart_does_not_count(book):
     told = '"""Why."""\nfrom bnn import data  # how\n\n\ndef read():\n    """What."""\n    return (1)\n'
     assert not moves(book, "studies/base.py", told)
-
-
-def test_none_in_code_is_not_nothing(book):
-    assert moves(book, "bnn/data.py", "N = None")
+    assert not moves(book, "bnn/plots.py", "N = 2")
+    code = "%matplotlib inline\nfrom bnn import plots\nread_data('table')"
+    assert not {"book/bnn/plots.py", "book/data/table.json"} & find_names(code, book, apart=("bnn.plots", "table.json"))
 
 
 @pytest.mark.parametrize("code", ["from bnn.report import read_data\nread_data('table')", "DEPENDS = ('table.json',)"])
@@ -78,9 +68,17 @@ def test_the_numbers_of_a_table_count_but_not_its_origin(book, code):
     assert moves(book, "data/table.json", SOURCES["data/table.json"].replace("1", "2"), code)
 
 
-def test_a_table_whose_name_is_computed_is_refused(book):
-    with pytest.raises(ValueError, match=r"line 1: read_data of a computed name; wanted"):
-        digest_dependencies("report.read_data(name)", book)
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        ("report.read_data(name)", "line 1: read_data of a computed name"),
+        ("DEPENDS = ('bnn.dta',)", r"DEPENDS names bnn\.dta"),
+        ("a b", "this code, line 1: .*; wanted: Python"),
+    ],
+)
+def test_what_cannot_be_followed_is_refused(book, code, why):
+    with pytest.raises(ValueError, match=why):
+        digest_dependencies(code, book)
 
 
 @pytest.mark.parametrize("code", ["FIT = 'from bnn import data'", "NAMES = ('table.json', 'live/nuts.js')"])
@@ -92,20 +90,6 @@ def test_a_stated_module_counts_with_what_it_imports_and_not_how_it_is_stated(bo
     assert {"book/bnn/data.py", "book/bnn/settings.py"} < find_names("DEPENDS = ('bnn.data',)", book)
     stated, imported = (digest_dependencies(code + "\nN = 1", book)[0] for code in ("DEPENDS = ()", ""))
     assert stated == imported
-
-
-def test_a_stated_module_that_is_not_there_is_refused(book):
-    with pytest.raises(ValueError, match=r"DEPENDS names bnn\.dta; wanted: tables"):
-        digest_dependencies("DEPENDS = ('bnn.dta',)", book)
-
-
-def test_the_lines_of_a_cell_for_ipython_are_passed_over(book):
-    assert "book/bnn/data.py" in find_names("%matplotlib inline\nfrom bnn import data", book)
-
-
-def test_what_is_set_apart_does_not_count(book):
-    code = "from bnn import plots\nread_data('table')"
-    assert not {"book/bnn/plots.py", "book/data/table.json"} & find_names(code, book, apart=("bnn.plots", "table.json"))
 
 
 def test_a_locked_version_counts_if_it_moves_numbers(book):
@@ -124,21 +108,6 @@ def test_the_versions_of_a_lock_are_read_with_their_markers():
 def test_each_package_that_moves_numbers_is_read():
     expected = [(name, "1.0") for name in LOCKED]
     assert read_versions("\n".join(f"{name}=={version}" for name, version in expected)) == expected
-
-
-def test_what_is_no_python_is_named(book):
-    with pytest.raises(ValueError, match=r"this code, line 1: .*; wanted: Python"):
-        digest_dependencies("a b", book)
-
-
-def test_a_sibling_study_counts_in_this_book(tmp_path):
-    shutil.copytree(BOOK / "studies", tmp_path / "book" / "studies")
-    study, sibling = (
-        tmp_path / "book" / "studies" / f"{name}.py" for name in ("new_categories_shape", "new_categories")
-    )
-    before, _ = digest_dependencies(study, tmp_path / "book")
-    sibling.write_text(sibling.read_text().replace("DATA_SEED = 2001", "DATA_SEED = 2002"))
-    assert digest_dependencies(study, tmp_path / "book")[0] != before
 
 
 def test_a_script_of_the_live_pages_counts(book):

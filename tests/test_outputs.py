@@ -18,52 +18,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from nbformat.v4 import new_code_cell, new_notebook, new_output
-from PIL import Image, ImageDraw
+from PIL import Image, ImageOps
 from scipy import special
 from tools import chapters, outputs, summaries
 
 ROOT = Path(__file__).resolve().parents[1]
 LEVEL = outputs.set_level(1000)  # a book with a thousand estimates
 
-CHAPTER = """---
-kernelspec:
-  display_name: Python 3
-  language: python
-  name: python3
----
-
-# A chapter
-
-```{code-cell} ipython3
-print("accuracy 0.971 ± 0.012 (n=20)")
-```
-
-```{code-cell} ipython3
-print("rows 1000")
-```
-
-```{code-cell} ipython3
-print("R-hat ~1.004 (below 1.01: yes)")
-```
-
-```{code-cell} ipython3
-from IPython.display import display
+CELLS = [
+    'print("accuracy 0.971 ± 0.012 (n=20)")',
+    'print("rows 1000")',
+    'print("R-hat ~1.004 (below 1.01: yes)")',
+    """from IPython.display import display
 
 claim = {"id": "moons", "claim": "It learns", "value": "0.971 ± 0.012", "criterion": "above 0.9", "holds": True}
-display({"application/vnd.bnn.claims+json": [claim], "text/plain": "1 claim"}, raw=True)
-```
-
-```{code-cell} ipython3
-print("The loss falls.")
-```
-
-```{code-cell} ipython3
-display("first")
-display("second")
-```
-
-```{code-cell} ipython3
----
+display({"application/vnd.bnn.claims+json": [claim], "text/plain": "1 claim"}, raw=True)""",
+    'print("The loss falls.")',
+    'display("first")\ndisplay("second")',
+    """---
 mystnb:
   image:
     alt: A line that rises from 1 to 3.
@@ -74,13 +46,13 @@ mystnb:
 import matplotlib.pyplot as plt
 
 plt.plot([1, 2, 3])
-plt.show()
-```
-
-```{code-cell} ipython3
-print("the end")
-```
-"""
+plt.show()""",
+    'print("the end")',
+]
+CHAPTER = (
+    "---\nkernelspec:\n  display_name: Python 3\n  language: python\n  name: python3\n---\n\n# A chapter\n"
+    + "".join(f"\n```{{code-cell}} ipython3\n{cell}\n```\n" for cell in CELLS)
+)
 NUMBER, EXACT, DIAGNOSTIC, CLAIM, SENTENCE, TWO, FIGURE, END = range(8)
 
 
@@ -95,14 +67,6 @@ def change_claim(cell, **changes):
     cell.outputs[0].data["application/vnd.bnn.claims+json"][0].update(changes)
 
 
-def remove_output(cell):
-    del cell.outputs[1]
-
-
-def forget_execution(cell):
-    cell.execution_count, cell.outputs = None, []
-
-
 def skip_validation(cell):
     cell.metadata["tags"] = ["nbval-skip"]
 
@@ -110,22 +74,17 @@ def skip_validation(cell):
 def paint(cell, draw):
     """Replace the picture of a cell by what `draw` returns for it."""
     data = cell.outputs[0].data
+    data["image/png"] = encode(draw(Image.open(io.BytesIO(base64.b64decode(data["image/png"])))))
+
+
+def encode(image):
     file = io.BytesIO()
-    draw(Image.open(io.BytesIO(base64.b64decode(data["image/png"])))).save(file, "png")
-    data["image/png"] = base64.b64encode(file.getvalue()).decode()
-
-
-def put_red_rectangle(image):
-    ImageDraw.Draw(image).rectangle([100, 100, 140, 140], fill="red")
-    return image
+    image.save(file, "png")
+    return base64.b64encode(file.getvalue()).decode()
 
 
 def blank(image):
     return Image.new("RGBA", image.size, "white")
-
-
-def mirror(image):
-    return image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
 
 
 # per notebook, what is done to the stored side of which cell, and what nbval must say of it (None: nothing)
@@ -135,9 +94,12 @@ HERE = {
     DIAGNOSTIC: (lambda c: print_instead(c, "R-hat ~1.005 (below 1.01: yes)"), "stored: R-hat ~1.005"),
     CLAIM: (lambda c: change_claim(c, holds=False), "[moons].holds: stored `False`, came `True`"),
     SENTENCE: (lambda c: print_instead(c, "The loss rises."), "stored: The loss rises."),
-    TWO: (remove_output, "other outputs"),
-    FIGURE: (lambda c: paint(c, put_red_rectangle), "the picture differs in"),
-    END: (forget_execution, "never executed"),
+    TWO: (lambda c: c.outputs.pop(), "other outputs"),
+    FIGURE: (
+        lambda c: paint(c, lambda image: image.paste("red", (100, 100, 141, 141)) or image),
+        "the picture differs in",
+    ),
+    END: (lambda c: c.update(execution_count=None, outputs=[]), "never executed"),
 }
 ELSEWHERE = HERE | {
     NUMBER: (lambda c: print_instead(c, "accuracy 0.851 ± 0.012 (n=20)"), "7.1 combined errors"),
@@ -151,7 +113,7 @@ ELSEWHERE_TOO = {
     CLAIM: (lambda c: change_claim(c, value="0.960 ± 0.013"), None),
     SENTENCE: (lambda c: print_instead(c, "R-hat ~1.004"), "write `~1.004 (below 1.01: yes)`"),
     TWO: (lambda c: c.outputs.reverse(), "stored: 'second'"),
-    FIGURE: (lambda c: paint(c, mirror), "the picture shows something else"),
+    FIGURE: (lambda c: paint(c, ImageOps.mirror), "the picture shows something else"),
 }
 TAMPERED = {"untouched": {}, "here": HERE, "elsewhere": ELSEWHERE, "elsewhere_too": ELSEWHERE_TOO}
 
@@ -221,45 +183,37 @@ def test_a_second_execution_writes_the_same_bytes(chapter):
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "written"),
-    [("# A chapter", "# Another title", True), ("A line.", "A rising line.", True), ("rows 1000", "rows 1001", False)],
+    ("change", "edit", "written"),
+    [
+        (("# A chapter", "# Another title"), ("", ""), True),
+        (("A line.", "A rising line."), ("", ""), True),
+        (("rows 1000", "rows 1001"), ("", ""), False),  # other code, which only a kernel can run
+        (("# A chapter", "# Another title"), ("rows 1000", "rows 1002"), False),  # outputs that were edited by hand
+    ],
 )
-def test_prose_goes_into_the_notebook_without_a_kernel_and_code_does_not(chapter, tmp_path, before, after, written):
-    md = tmp_path / "chapter.md"
-    md.write_text(CHAPTER.replace(before, after), encoding="utf-8")
-    md.with_suffix(".ipynb").write_bytes(chapter.read_bytes())
+def test_prose_goes_into_the_notebook_without_a_kernel_and_code_does_not(chapter, tmp_path, change, edit, written):
+    md, ipynb = tmp_path / "chapter.md", tmp_path / "chapter.ipynb"
+    md.write_text(CHAPTER.replace(*change), encoding="utf-8")
+    ipynb.write_text(before := chapter.read_text().replace(*edit))
     assert chapters.main(["--prose"], book=tmp_path) == 0
-    old, new = (nbformat.read(path, as_version=4) for path in (chapter, md.with_suffix(".ipynb")))
-    assert (old != new) is written
-    assert [cell.outputs for cell in checks.list_code(old)] == [cell.outputs for cell in checks.list_code(new)]
-    assert checks.find_unsealed(new) == checks.find_stale(new) == []
-    assert (checks.find_differences(new, jupytext.read(md, fmt="md:myst")) == []) is written
-
-
-def test_an_output_edited_by_hand_gets_no_new_prose(chapter, tmp_path):
-    md = tmp_path / "chapter.md"
-    md.write_text(CHAPTER.replace("# A chapter", "# Another title"), encoding="utf-8")
-    edited = chapter.read_text().replace("rows 1000", "rows 1002")
-    md.with_suffix(".ipynb").write_text(edited)
-    assert not chapters.bring_in_step(md)
-    assert md.with_suffix(".ipynb").read_text() == edited
+    assert (ipynb.read_text() != before) is written
+    old, new = (nbformat.read(path, as_version=4) for path in (chapter, ipynb))
+    if written:
+        assert [cell.outputs for cell in checks.list_code(old)] == [cell.outputs for cell in checks.list_code(new)]
+        assert checks.find_unsealed(new) == checks.find_stale(new) == []
+        assert checks.find_differences(new, jupytext.read(md, fmt="md:myst")) == []
 
 
 def test_a_failing_cell_leaves_the_notebook_and_is_named(tmp_path, capsys):
     md = tmp_path / "broken.md"
     md.write_text(CHAPTER.replace('print("rows 1000")', "1 / 0"), encoding="utf-8")
     md.with_suffix(".ipynb").write_text("the old one")
+    assert chapters.main(["nowhere"], book=tmp_path) == 2
     assert chapters.main(["broken"], book=tmp_path) == 1
     assert md.with_suffix(".ipynb").read_text() == "the old one"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["broken.ipynb", "broken.md"]
     said = capsys.readouterr().err
-    assert "code cell 2" in said
-    assert "ZeroDivisionError" in said
-
-
-def test_an_unknown_chapter_is_refused(tmp_path, capsys):
-    assert chapters.main(["nowhere"], book=tmp_path) == 2
-    assert "No chapter nowhere" in capsys.readouterr().err
+    assert [word in said for word in ("No chapter nowhere", "code cell 2", "ZeroDivisionError")] == [True] * 3
 
 
 def test_a_page_without_a_kernel_is_no_chapter(tmp_path):
@@ -281,12 +235,7 @@ def test_printed_chunks_are_joined_within_displays():
 
     chunks = [stream("stdout", "a"), stream("stderr", "x"), stream("stdout", "b"), new_output("display_data")]
     joined = chapters.join_streams([*chunks, stream("stdout", "c")])
-    assert [(o.output_type, o.get("text")) for o in joined] == [
-        ("stream", "ab"),
-        ("stream", "x"),
-        ("display_data", None),
-        ("stream", "c"),
-    ]
+    assert [output.get("text") for output in joined] == ["ab", "x", None, "c"]
     assert chunks[0].text == "a"
 
 
@@ -296,14 +245,8 @@ def test_printed_chunks_are_joined_within_displays():
 def test_a_good_chapter_passes_every_check(nb):
     assert [complaint for check in checks.CHECKS for complaint in check(nb)] == []
     assert checks.find_differences(nb, jupytext.reads(CHAPTER, fmt="md:myst")) == []
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [("# A chapter", "# Another"), ("rows 1000", "rows 2000"), ("A line.", "A dot."), ("that rises", "that falls")],
-)
-def test_a_pair_out_of_step_is_caught(nb, before, after):
-    assert checks.find_differences(nb, jupytext.reads(CHAPTER.replace(before, after), fmt="md:myst"))
+    for before, after in (("# A chapter", "# Another"), ("rows 1000", "rows 2000"), ("that rises", "that falls")):
+        assert checks.find_differences(nb, jupytext.reads(CHAPTER.replace(before, after), fmt="md:myst"))
 
 
 def put_output(cell, kind, **content):
@@ -315,7 +258,6 @@ def put_output(cell, kind, **content):
     [
         (EXACT, lambda c: c.update(source='print("rows 1000 ")'), checks.find_stale),
         (EXACT, lambda c: print_instead(c, "rows 1001"), checks.find_unsealed),
-        (EXACT, forget_execution, checks.find_unexecuted),
         (EXACT, lambda c: c.update(execution_count=1), checks.find_unexecuted),
         (EXACT, lambda c: put_output(c, "error", ename="ValueError", evalue="no", traceback=[]), checks.find_errors),
         (EXACT, lambda c: put_output(c, "stream", name="stderr", text="FutureWarning: x"), checks.find_stderr),
@@ -326,7 +268,6 @@ def put_output(cell, kind, **content):
         (CLAIM, lambda c: c.outputs[0].data.update({"text/html": "0.972 ± 0.012"}), checks.find_disagreeing),
         (FIGURE, lambda c: paint(c, blank), checks.find_blank),
         (FIGURE, lambda c: c.metadata.mystnb.image.pop("alt"), checks.find_undescribed),
-        (FIGURE, lambda c: c.metadata.mystnb.figure.pop("caption"), checks.find_undescribed),
         (FIGURE, lambda c: c.metadata.mystnb.figure.pop("name"), checks.find_undescribed),
         (FIGURE, lambda c: c.outputs.append(c.outputs[0]), checks.find_undescribed),
     ],
@@ -337,31 +278,16 @@ def test_what_is_wrong_in_a_stored_chapter_is_caught(nb, number, tamper, check):
     assert check(nb)
 
 
-def test_the_origin_of_outputs_is_sealed(nb):
+def test_the_origin_of_outputs_is_sealed_and_warnings_about_divergences_may_be_stored(nb):
     nb.metadata.bnn.machine.processor = "another"
     assert checks.find_unsealed(nb)
-
-
-def test_warnings_about_divergences_may_be_stored(nb):
     put_output(checks.list_code(nb)[EXACT], "stream", name="stderr", text="There were 3 divergences")
     assert checks.find_stderr(nb) == []
-
-
-def test_a_large_notebook_is_caught(tmp_path):
-    path = tmp_path / "large.ipynb"
-    path.write_bytes(b"x" * 1_500_001)
-    assert checks.find_oversize(path)
-
-
-@pytest.mark.parametrize("text", ["0.970 ± 0.012", "97 ± 0", "9.1 ± 0.7"])
-def test_an_error_with_digits_enough_passes(text):
-    assert outputs.find_coarse([new_output("stream", text=text)]) == []
 
 
 @pytest.mark.parametrize(
     ("tags", "comment", "caught"),
     [
-        (["nbval-ignore-output"], "", True),
         (["nbval-ignore-output"], "# output ignored:", True),
         (["nbval-ignore-output"], "# output ignored: lists the versions installed here", False),
         ([], "# NBVAL_IGNORE_OUTPUT", True),
@@ -378,7 +304,6 @@ def test_an_output_is_ignored_only_with_a_reason(tags, comment, caught):
 # a line, and whether it draws without a seed
 DRAWS = """
 np.random.normal()                                      yes
-np.random.seed(1)                                       yes
 np.random.default_rng()                                 yes
 np.random.default_rng(1)                                no
 np.random.Generator(np.random.PCG64(1))                 no
@@ -389,15 +314,10 @@ pm.sample(100, random_seed=None)                        yes
 pm.sample(100, random_seed=seed)                        no
 pm.sample(100, **options)                               no
 pm.fit(100, method="advi")                              yes
-pm.fit(100, method="advi", random_seed=1)               no
 pm.ADVI()                                               yes
-pm.sample_posterior_predictive(trace)                   yes
-pm.draw(x)                                              yes
 pm.Minibatch(x, batch_size=50)                          no
 approx.sample(100)                                      yes
-approx.sample(100, random_seed=1)                       no
 make_moons(100)                                         yes
-RandomForestClassifier()                                yes
 LogisticRegression()                                    no
 own.draw_tasks(18)                                      yes
 own.draw_tasks(18, 3)                                   no
@@ -405,8 +325,6 @@ own.draw_tasks(18, seed=3)                              no
 plot_draws(18)                                          yes
 own.scale(x)                                            no
 stats.permutation_test((x, y), mean)                    yes
-stats.permutation_test((x, y), mean, rng=1)             no
-stats.norm.rvs(100)                                     yes
 stats.norm.rvs(100, random_state=1)                     no
 pm.Normal.dist(0, 1).rvs(100)                           yes
 """
@@ -415,7 +333,6 @@ import numpy as np
 import pymc as pm
 from scipy import stats
 from sklearn.datasets import make_moons
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from bnn import data as own
 from bnn.plots import plot_draws"""
@@ -433,19 +350,10 @@ def test_functions_that_take_a_seed_are_found(tmp_path):
     assert checks.list_seeded(tmp_path) == {f"{tmp_path.name}.data.draw": 1, f"{tmp_path.name}.data.plot": None}
 
 
-@pytest.mark.parametrize(
-    ("source", "caught"),
-    [
-        ("import time", True),
-        ("from time import sleep", True),
-        ("%time x = 1", True),
-        ("%%timeit\nx = 1", True),
-        ("t.perf_counter()", True),
-        ("time = 3\nprint('%time')", False),
-    ],
-)
-def test_a_clock_is_caught(source, caught):
-    assert bool(checks.find_clocks(new_notebook(cells=[new_code_cell(source)]))) == caught
+def test_a_clock_is_caught():
+    clocks = ["import time", "from time import sleep", "%time x = 1", "%%timeit\nx = 1", "t.perf_counter()"]
+    found = [checks.find_clocks(new_notebook(cells=[new_code_cell(s)])) for s in (*clocks, "time = 3\nprint('%time')")]
+    assert [bool(complaints) for complaints in found] == [True] * len(clocks) + [False]
 
 
 # --- the grammar of numbers --------------------------------------------------------------------------------
@@ -467,13 +375,10 @@ def agree(stored, fresh, strict=False, compare=outputs.compare_text):
         ("0.971 ± 0.012", "0.983 ± 0.013"),
         ("97.10 ± 0.25 % of 1000", "97.30 ± 0.24 % of 1000"),
         ("-0.301 ± 0.022 (n=20)", "−0.322 ± 0.021 (n=20)"),
-        ("1,012 ± 15 steps", "995 ± 14 steps"),
         ("1.23e-04 ± 2.1e-06", "1.25e-04 ± 2.2e-06"),
         ("|   0.971 ± 0.012 |", "| 0.983 ± 0.013 |"),
         ("~1.004 (below 1.01: yes)", "~1.007 (below 1.01: yes)"),
-        ("~812 (above 400: yes)", "~1,022 (above 400: yes)"),
         ("There were 12 divergences after tuning.", "There were 9 divergences after tuning."),
-        ("31 s (measured)", "31 s (measured)"),
         ("mean ± 2 sd", "mean ± 2 sd"),
         (VERDICT, VERDICT.replace("1.007 (loadings[7])", "1.004 (mu)")),  # another quantity is the worst
         (VERDICT, VERDICT.replace("678 effective draws (loadings[7], tails)", "1,232 effective draws (mu)")),
@@ -489,20 +394,13 @@ def test_what_may_move_may_move_elsewhere(stored, fresh):
     ("stored", "fresh"),
     [
         ("rows 1000", "rows 1001"),
-        ("0.9710", "0.9711"),
         ("0.971 ± 0.012", "0.851 ± 0.012"),
         ("0.971 ± 0.012", "-0.971 ± 0.012"),
         ("0.971 ± 0.012", "0.971 ± 0.120"),
-        ("54.2 ± 1.0 (n=20)", "62.2 ± 1.0 (n=20)"),  # 5.7 combined errors
-        ("54.2 ± 1.0 (n=5)", "62.2 ± 1.0 (n=5)"),
-        ("54.2 ± 1.0 (n=5)", "54.2 ± 10.0 (n=5)"),
-        ("54.2 ± 1.0 (n=3)", "67.2 ± 1.0 (n=3)"),  # 9.2
         ("0.971 ± 0.012 (n=20)", "0.971 ± 0.012 (n=19)"),
         ("0.971 ± 0.012 nats", "0.971 ± 0.012 bits"),
-        ("0.971 ± 0.012", "0.971"),
         ("0.500 ± 0.000", "0.501 ± 0.000"),
         ("0.500 ± 0.000", "0.500 ± 0.001"),
-        ("1.23e-04 ± 2.1e-06", "1.23e-03 ± 2.1e-06"),
         ("~1.004 (below 1.01: yes)", "~1.004 (below 1.01: no)"),
         ("~1.004 (below 1.01: yes)", "~1.004 (below 1.05: yes)"),
         ("31 s (measured)", "32 s (measured)"),
@@ -527,14 +425,10 @@ def test_what_must_not_move_is_caught_everywhere(stored, fresh):
     [
         ("starts below 90 %: ~9 (at least 1 of 5: yes)", "cannot be"),
         ("R-hat ~1.010 (below 1.01: yes)", ""),  # 1.0098, rounded
-        ("R-hat ~1.010 (below 1.01: no)", ""),
         ("~nan (below 1.01: no)", ""),
-        ("divergent draws of 3,400 ~69 (explained: no)", ""),
         ("5 of 5 starts, 0.7 of 9", ""),
         ("share of draws, %: ~45 (above 20: yes)", ""),
         ("R-hat ~1.011 (below 1.01: yes)", "contradicts"),
-        ("~1.004 (below 1.01: no)", "contradicts"),
-        ("~380 (above 400: yes)", "contradicts"),
         ("~-3.0 (within 2.5: yes)", "contradicts"),
         ("~15 (all 16: yes)", "contradicts"),
         ("~nan (below 1.01: yes)", "contradicts"),
@@ -542,13 +436,9 @@ def test_what_must_not_move_is_caught_everywhere(stored, fresh):
         ("max bulk ESS ~-12 (above 400: no)", "cannot be"),
         ("draws cut short, %: ~104 (below 20: no)", "cannot be"),
         ("share of the mean square ~1.20 (above 0.05: yes)", "cannot be"),
-        ("~1.200 (above 0.95: yes)", "cannot be"),
         ("9 of 5 starts", "cannot be"),
         ("R-hat ~1.004", "write"),
-        ("R-hat ~1.004 (good)", "write"),
-        ("~nan", "write"),
         ("0.5 ± nan", "write"),
-        ("nan ± 0.1", "write"),
         ("94.6 % ± 0.3 %", "write"),
         ("± 0.1", "write"),
         ("0.5 ± 0.1 (n=1)", "two seeds"),
@@ -560,84 +450,55 @@ def test_a_number_that_cannot_be_or_cannot_be_read_is_caught_and_no_other(text, 
     assert said in "".join(complaints)
 
 
-def test_a_complaint_says_by_how_many_errors_it_moved():
-    complaint = outputs.compare_text("0.500 ± 0.010", "0.641 ± 0.010", LEVEL)[0]
-    assert "stored `0.500 ± 0.010`, came `0.641 ± 0.010`" in complaint
-    assert "10 combined errors" in complaint
+def test_html_is_compared_by_its_numbers_and_its_tags():
+    stored = "<td><b>0.971</b> &plusmn; 0.012</td><td>1000</td>"
+    assert agree(stored, stored.replace("0.971", "0.983"), compare=outputs.compare_html)
+    for old, new in (("1000", "1001"), ("<td>1000</td>", "<th>1000</th>"), ("<td>", '<td style="color:white">')):
+        assert not agree(stored, stored.replace(old, new), compare=outputs.compare_html)
+    assert not agree(stored, stored + "<script>alert(1)</script>", compare=outputs.compare_html)
 
 
-@pytest.mark.parametrize(
-    ("stored", "fresh", "same"),
-    [
-        ("<td>0.971 ± 0.012</td>", "<td>0.983 ± 0.013</td>", True),
-        ("<td><b>0.971</b> &plusmn; 0.012</td>", "<td><b>0.983</b> &plusmn; 0.013</td>", True),
-        ("<td>0.971 ± 0.012</td>", "<td>0.851 ± 0.012</td>", False),
-        ("<td>1000</td>", "<td>1001</td>", False),
-        ("<td>1000</td>", "<th>1000</th>", False),
-        ('<td colspan="2">1</td>', '<td colspan="3">1</td>', False),
-        ("<td>1</td>", '<td style="color:white">1</td>', False),
-        ("<p>1</p>", "<p>1</p><script>alert(1)</script>", False),
-    ],
-)
-def test_html_is_compared_by_its_numbers_and_its_tags(stored, fresh, same):
-    assert agree(stored, fresh, compare=outputs.compare_html) == same
-
-
-@pytest.mark.parametrize(
-    ("changes", "same"),
-    [
-        ({}, True),
-        ({"value": "0.60 ± 0.10"}, True),
-        ({"value": "9.50 ± 0.10"}, False),
-        ({"holds": False}, False),
-        ({"holds": 1}, False),
-        ({"claim": "It fails"}, False),
-        ({"criterion": "above 0, or nearly"}, False),
-        ({"id": "b"}, False),
-        ({"new": None}, False),
-    ],
-)
-def test_a_claim_is_compared_entry_by_entry(changes, same):
+def test_a_claim_is_compared_entry_by_entry():
     claim = {"id": "a", "claim": "It learns", "value": "0.50 ± 0.10", "criterion": "above 0", "holds": True}
-    assert agree([claim], [claim | changes], compare=outputs.compare_json) == same
-    assert not agree([claim], [claim, claim | changes], compare=outputs.compare_json)
+    assert agree([claim], [claim | {"value": "0.60 ± 0.10"}], compare=outputs.compare_json)
+    for change in ({"value": "9.50 ± 0.10"}, {"holds": 1}, {"claim": "It fails"}, {"id": "b"}, {"new": None}):
+        assert not agree([claim], [claim | change], compare=outputs.compare_json), change
+    assert not agree([claim], [claim, claim], compare=outputs.compare_json)
 
 
 def show_table(text, html):
     return new_output("display_data", data={"text/plain": text, "text/html": f"<td>{html}</td>"})
 
 
-def test_copies_of_a_number_count_once():
-    table = show_table("0.971 ± 0.012  0.5 ± 0.1", "0.971 ± 0.012</td><td>0.5 ± 0.1")
-    assert [e.text for e in outputs.list_estimates([table])] == ["0.971 ± 0.012", "0.5 ± 0.1"]
-
-
-@pytest.mark.parametrize("number", ["0.971 ± 0.012", "~1.004 (below 1.01: yes)"])
-def test_copies_that_disagree_are_caught(number):
-    good, bad = show_table(number, number), show_table(number, number.replace("1 ", "2 ").replace("4 ", "5 "))
+def test_copies_of_a_number_count_once_and_those_that_disagree_are_caught():
+    numbers = "0.971 ± 0.012  ~1.004 (below 1.01: yes)"
+    good = show_table(numbers, numbers)
+    assert [estimate.text for estimate in outputs.list_estimates([good])] == ["0.971 ± 0.012"]
     assert outputs.compare_outputs([good], [good], LEVEL) == []
-    assert "disagree" in outputs.compare_outputs([good], [bad], LEVEL)[0]
-    assert outputs.find_disagreeing([bad])
+    for bad in (show_table(numbers, numbers.replace(*moved)) for moved in (("0.971", "0.972"), ("1.004", "1.005"))):
+        assert "disagree" in outputs.compare_outputs([good], [bad], LEVEL)[0]
+        assert outputs.find_disagreeing([bad])
 
 
-def test_an_output_of_another_kind_is_another_output():
+def test_kind_and_metadata_of_an_output_are_compared():
     stdout, stderr = ([new_output("stream", name=name, text="1")] for name in ("stdout", "stderr"))
     assert "stored: stream stdout\n    came:   stream stderr" in outputs.compare_outputs(stdout, stderr, LEVEL)[0]
-
-
-def test_metadata_of_an_output_are_compared():
-    picture = new_output("display_data", data={"text/plain": "x"}, metadata={"width": 3})
-    assert outputs.compare_outputs([picture], [picture | {"metadata": {}}], LEVEL)
+    picture, near, far = (
+        new_output("display_data", data={"text/plain": "x"}, metadata={"image/png": {"height": 90, "width": width}})
+        for width in (160, 160 + outputs.SIZE_SLACK, 161 + outputs.SIZE_SLACK)
+    )
+    assert outputs.compare_outputs([picture], [near], LEVEL) == []
+    assert outputs.compare_outputs([picture], [near], LEVEL, strict=True)
+    assert outputs.compare_outputs([picture], [far], LEVEL)
 
 
 @pytest.mark.parametrize(("more", "passes"), [(outputs.SIZE_SLACK, True), (outputs.SIZE_SLACK + 1, False)])
-def test_a_picture_may_be_shown_a_few_pixels_larger_elsewhere(more, passes):
-    picture, larger = (
-        new_output("display_data", data={"text/plain": "x"}, metadata={"image/png": {"height": 90, "width": width}})
-        for width in (160, 160 + more)
-    )
-    assert (outputs.compare_outputs([picture], [larger], LEVEL) == []) == passes
-    assert outputs.compare_outputs([picture], [larger], LEVEL, strict=True)
+def test_a_picture_may_be_a_few_pixels_larger_elsewhere(more, passes):
+    """It is cut around its tick labels, so that another number there makes it wider."""
+    picture, larger = (encode(ImageOps.expand(Image.new("L", (80, 60 + k)), 40, "white")) for k in (0, more))
+    for a, b in ((picture, larger), (larger, picture)):
+        assert (outputs.compare_pictures(a, b) == []) == passes
+        assert outputs.compare_pictures(a, b, strict=True)
 
 
 # --- summaries of ArviZ ------------------------------------------------------------------------------------
@@ -661,22 +522,15 @@ def test_a_summary_is_read_as_numbers_of_the_book():
     [
         ("-0.356", "-0.361", True),  # the mean, by one error
         ("  0.35 ", "  0.36 ", True),  # the sd, by two, of which rounding takes one
-        ("-0.92", "-0.94", True),  # a bound, by one and a half
         ("5376", "3912", True),
-        ("0.0048", "0.0060", True),
-        ("  1.00", "  1.01", True),
         ("w[first]    -0.56", "w[first]  -0.564", True),  # ArviZ shows another digit where the error is below 0.005
         ("-0.356", "-0.404", False),  # the mean, by ten errors
         ("  0.35 ", "  0.45 ", False),  # the sd, by twenty
         ("    0.21", "    0.34", False),  # a bound, by ten
-        ("0.0048", "0.0480", False),
         ("3086", " 399", False),
-        ("5172", " 172", False),
         ("1.00", "1.02", False),
         ("w[first]", "w[other]", False),
         ("ess_bulk ess_tail", "ess_tail ess_bulk", False),
-        (SUMMARY.splitlines()[3], "", False),
-        ("      mean    sd", "    median   mad", False),
     ],
 )
 def test_a_summary_is_compared_by_its_errors(stored, fresh, may_move):
@@ -697,13 +551,9 @@ def select(*names):
     ("names", "missing"),
     [
         (["mean", "sd", "r_hat"], ["mcse_mean", "mcse_sd"]),
-        (["mean", "mcse_mean", "sd"], ["mcse_sd"]),
-        (["mcse_mean", "r_hat"], ["mean"]),
         (["eti89_lb", "eti89_ub", "ess_tail"], ["sd", "sd"]),
         (["sd", "mcse_sd", "eti89_lb"], ["ess_tail"]),
-        (["mean", "mcse_mean", "r_hat"], []),
         (["sd", "eti89_lb", "ess_tail", "mcse_sd"], []),
-        (["ess_bulk", "r_hat"], []),
         (["r_hat"], []),
     ],
 )
@@ -717,14 +567,10 @@ def test_a_column_of_a_summary_needs_what_it_is_judged_by(names, missing):
     ("stored", "fresh", "said"),
     [
         ("1.00", "0.52", "cannot be: wanted: between 0.99"),
-        ("5376", " -12", "cannot be: wanted: between 0 "),
         (" 0.35", "-0.35", "`sd -0.35` in the row `a` cannot be: wanted: at least 0"),
-        ("0.0048", "   nan", "is not a number with its error"),
         ("0.0048", "-0.004", "is not a number with its error"),
-        ("3086", " nan", "is not a number with its error"),
         ("-0.356", "-0.3x6", "`-0.3x6` in the row `a` of a summary is no number"),
         ("eti89_lb eti89_ub", "hdi89_lb hdi89_ub", "a summary shows `hdi89_lb`, which cannot be compared"),
-        ("eti89_lb eti89_ub", "     ...      ...", "a summary shows `...`, which cannot be compared"),
     ],
 )
 def test_what_cannot_be_in_a_summary_is_caught_wherever_it_was_written(stored, fresh, said):
@@ -754,34 +600,26 @@ def draw_posterior(seed):
 
 @pytest.fixture(scope="module")
 def summarized():
-    """Two summaries as ArviZ has them, of other draws of one posterior: (data frame, output) pairs."""
+    """Two summaries as ArviZ has them, of other draws of one posterior: data frames, outputs."""
     with pytest.warns(RuntimeWarning, match="invalid value"):  # of the constant
         frames = [az.summary(draw_posterior(seed)) for seed in range(2)]
     shown = [{"text/plain": repr(frame), "text/html": frame._repr_html_()} for frame in frames]
-    return [
-        (f, new_output("execute_result", data=data, execution_count=1)) for f, data in zip(frames, shown, strict=True)
-    ]
+    return frames, [new_output("execute_result", data=data, execution_count=1) for data in shown]
 
 
 def test_summaries_of_other_draws_agree_and_are_well_formed(summarized):
-    (_, stored), (_, fresh) = summarized
+    _, (stored, fresh) = summarized
     assert outputs.compare_outputs([stored], [fresh], LEVEL) == []
     assert outputs.compare_outputs([stored], [fresh], LEVEL, strict=True)
     for check in (outputs.find_malformed, outputs.find_coarse, outputs.find_disagreeing):
         assert check([stored]) == []
+    html = stored["data"]["text/html"].replace("<td>1.00", "<td>1.30", 1)
+    other = stored | {"data": stored.data | {"text/html": html}}
+    assert "disagree about `~1.00 (at most 1.01: yes)`" in outputs.find_disagreeing([other])[0]
 
 
-def test_copies_of_a_summary_agree_and_count_once(summarized):
-    frame, output = summarized[0]
-    assert len(outputs.list_estimates([output])) == 4 * len(frame)
-    other = output | {"data": output.data | {"text/html": output.data["text/html"].replace("<td>1.00", "<td>1.30", 1)}}
-    assert outputs.find_disagreeing([other]) == [
-        "text/plain and text/html disagree about `~1.00 (at most 1.01: yes)`, `~1.30 (at most 1.01: no)`"
-    ]
-
-
-def test_rounding_moved_a_number_of_a_summary_by_no_more_than_its_half(summarized):
-    for frame, output in summarized:
+def test_a_number_of_a_summary_counts_once_and_was_moved_by_rounding_no_more_than_its_half(summarized):
+    for frame, output in zip(*summarized, strict=True):
         raw = frame[["mean", "sd", "eti89_lb", "eti89_ub"]].to_numpy().ravel()
         found = outputs.list_estimates([output])
         assert all(abs(e.value - x) <= e.value_half * 1.0001 + 1e-15 for e, x in zip(found, raw, strict=True))
@@ -791,7 +629,6 @@ def test_the_error_of_a_bound_is_that_of_a_quantile():
     draws = np.random.default_rng(1).normal(0, 3, (2000, 800))
     error = summaries.find_quantile_error(3, 800, 0.055)
     assert np.quantile(draws, 0.055, axis=1).std() == pytest.approx(error, rel=0.06)
-    assert error == pytest.approx(2.06 * 3 / 800**0.5, rel=0.02)
 
 
 # --- the errors of both runs -------------------------------------------------------------------------------
@@ -845,20 +682,19 @@ def test_all_numbers_of_a_book_share_the_risk_of_a_false_alarm(count):
     assert 2 * special.ndtr(-limit) * count <= outputs.RISK
 
 
-# number of seeds, moved by how many combined errors, error times what: seen?
-PLANTED = [
-    ("", 5.5, 1, True),
-    ("", 4, 1, False),
-    ("", 0, 4, True),
-    (" (n=20)", 5.5, 1, True),
-    (" (n=5)", 5.5, 1, True),
-    (" (n=5)", 0, 10, True),
-    (" (n=3)", 9, 1, True),
-    (" (n=3)", 6.5, 1, False),
-]
-
-
-@pytest.mark.parametrize(("seeds", "shift", "times", "seen"), PLANTED)
+@pytest.mark.parametrize(
+    ("seeds", "shift", "times", "seen"),  # number of seeds, moved by how many combined errors, error times what: seen?
+    [
+        ("", 5.5, 1, True),
+        ("", 4, 1, False),
+        ("", 0, 4, True),
+        (" (n=20)", 5.5, 1, True),
+        (" (n=5)", 5.5, 1, True),
+        (" (n=5)", 0, 10, True),
+        (" (n=3)", 9, 1, True),
+        (" (n=3)", 6.5, 1, False),
+    ],
+)
 def test_a_planted_shift_is_caught_from_its_limit(seeds, shift, times, seen):
     assert agree(f"54.20 ± 1.00{seeds}", f"{54.2 + shift * 2**0.5:.2f} ± {times:.2f}{seeds}") != seen
 
@@ -866,30 +702,12 @@ def test_a_planted_shift_is_caught_from_its_limit(seeds, shift, times, seen):
 # --- pictures ----------------------------------------------------------------------------------------------
 
 
-def encode(array):
-    file = io.BytesIO()
-    Image.fromarray(array.astype(np.uint8)).save(file, "png")
-    return base64.b64encode(file.getvalue()).decode()
-
-
 def test_one_pixel_is_caught_here_and_passes_elsewhere():
-    picture = np.random.default_rng(0).integers(0, 255, (20, 20, 3))
+    picture = Image.linear_gradient("L")
     other = picture.copy()
-    other[3, 4, 0] += 1
+    other.putpixel((3, 4), 9)
     assert outputs.compare_pictures(encode(picture), encode(other), strict=True)
     assert outputs.compare_pictures(encode(picture), encode(other)) == []
-
-
-@pytest.mark.parametrize(("more", "passes"), [(outputs.SIZE_SLACK, True), (outputs.SIZE_SLACK + 1, False)])
-@pytest.mark.parametrize("axis", [0, 1])
-def test_a_picture_may_be_a_few_pixels_larger_elsewhere(more, passes, axis):
-    """It is cut around its tick labels, so that another number there makes it wider."""
-    picture = np.full((60, 80, 3), 255)
-    picture[20:30, 20:60] = 0
-    other = np.pad(picture, [(0, more) if k == axis else (0, 0) for k in range(3)], constant_values=255)
-    for a, b in ((picture, other), (other, picture)):
-        assert (outputs.compare_pictures(encode(a), encode(b)) == []) == passes
-        assert outputs.compare_pictures(encode(a), encode(b), strict=True)
 
 
 def draw_figure(seed, what="curves"):
@@ -909,22 +727,16 @@ def draw_figure(seed, what="curves"):
     return base64.b64encode(file.getvalue()).decode()
 
 
-def test_a_figure_of_other_draws_passes():
-    assert outputs.compare_pictures(draw_figure(0), draw_figure(9)) == []
-
-
-def test_another_figure_of_the_same_size_is_caught():
-    assert outputs.compare_pictures(draw_figure(0), draw_figure(9, "other"))
-
-
-@pytest.mark.parametrize("turn", [lambda p: p[:, ::-1], lambda p: p[::-1], lambda p: p[..., [2, 1, 0]]])
-def test_a_picture_that_is_turned_or_has_other_colours_is_caught(turn):
+def test_a_figure_of_other_draws_passes_and_another_figure_or_a_turned_one_does_not():
     picture = draw_figure(0)
-    assert outputs.compare_pictures(picture, encode(turn(outputs.read_picture(picture))))
+    assert outputs.compare_pictures(picture, draw_figure(9)) == []
+    pixels = outputs.read_picture(picture)
+    turned = [encode(Image.fromarray(p)) for p in (pixels[:, ::-1], pixels[::-1], pixels[..., [2, 1, 0]])]
+    assert all(outputs.compare_pictures(picture, other) for other in [draw_figure(9, "other"), *turned])
 
 
 @pytest.mark.parametrize(("painted", "blank"), [(np.s_[0, :5], True), (np.s_[50], False)])
 def test_a_picture_with_a_speck_is_blank_and_one_with_a_thin_line_is_not(painted, blank):
-    picture = np.full((100, 100, 3), 255)
+    picture = np.full((100, 100, 3), 255, np.uint8)
     picture[painted] = 0
-    assert outputs.is_blank(outputs.read_picture(encode(picture))) == blank
+    assert outputs.is_blank(outputs.read_picture(encode(Image.fromarray(picture)))) == blank

@@ -8,12 +8,14 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import yaml
 from packaging.requirements import Requirement
 from packaging.version import Version
-from test_reader import LOCK, OWNERS, list_imports
+from tools.digests import read_source
+from tools.reader import read_lock
 
 ROOT = Path(__file__).parents[1]
 BOOK = ROOT / "book"
@@ -37,16 +39,17 @@ def test_a_public_name_is_there_with_its_parameters():
 
 def test_what_its_modules_import_is_with_them_or_among_the_dependencies():
     asked = {Requirement(line).name for line in ABOUT["project"]["dependencies"]}
-    missing = {}
+    missing, owners = {}, packages_distributions()
     for module in sorted(MODULES):
-        names = list_imports((BOOK / f"{module.replace('.', '/')}.py").read_text())
+        imports = read_source(BOOK / f"{module.replace('.', '/')}.py").imports
+        names = {f"{base}.{name}".rstrip(".") for base, inner, level in imports if not level for name in ("", *inner)}
         ours = {name for name in names if name.startswith("bnn.") and (BOOK / f"{name.replace('.', '/')}.py").exists()}
         tops = {name.partition(".")[0] for name in names} - {"bnn", *sys.stdlib_module_names}
-        others = {top for top in tops if not set(OWNERS.get(top, [])) & asked}
+        others = {top for top in tops if not set(owners.get(top, [])) & asked}
         missing[module] = ours - MODULES | others
     # PyMC brings PyTensor, Numba brings llvmlite; JAX is used where it is there
     assert {name for names in missing.values() for name in names} == {"pytensor", "llvmlite", "jax"}
-    assert asked <= LOCK.keys()
+    assert asked <= read_lock((ROOT / "requirements.txt").read_text()).keys()
 
 
 def test_its_version_is_the_book_s():

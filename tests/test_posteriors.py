@@ -21,6 +21,17 @@ def draw_position(name, seed):
     return {key: 0.7 * rng.normal(size=shape) for key, shape in study.list_positions(name).items()}
 
 
+def to_unknowns(position):
+    """The same position by the names of the unknowns."""
+    return {k.removeprefix("log_"): np.exp(v) if k.startswith("log_") else np.asarray(v) for k, v in position.items()}
+
+
+def compute(name, unknowns):
+    """The functionals of one position: dict of arrays."""
+    found = posteriors.load(name).compute({key: np.asarray(value)[None, None] for key, value in unknowns.items()})
+    return {key: value[0, 0] for key, value in found.items()}
+
+
 def compile_density(model):
     """The log density of a PyMC model and its slopes, of a position like `draw_position`'s."""
     joint = model.compile_fn([model.logp(), model.dlogp()], inputs=model.value_vars, mode="FAST_COMPILE")
@@ -46,7 +57,7 @@ def test_pymc_and_jax_have_one_density_up_to_a_constant(name, densities):
     import jax
 
     jax.config.update("jax_enable_x64", True)
-    ours = jax.value_and_grad(study.make_density(name))
+    ours = jax.jit(jax.value_and_grad(study.make_density(name)))
     apart = []
     for seed in range(3):
         position = draw_position(name, seed)
@@ -72,10 +83,9 @@ def test_stan_has_the_same_density_and_the_same_functionals(name, densities):
         for key, value in slope.items():
             wanted = np.array(found["gradient"][key]).reshape(value.shape)
             np.testing.assert_allclose(value, wanted, rtol=1e-7, atol=1e-7, err_msg=key)
-        natural = {key.removeprefix("log_"): np.exp(v) if key.startswith("log_") else v for key, v in position.items()}
-        ours = posteriors.load(name).compute({key: np.asarray(v)[None, None] for key, v in natural.items()})
+        ours = compute(name, to_unknowns(position))
         for key, value in ours.items():
-            np.testing.assert_allclose(value[0, 0], found["functionals"][key], rtol=1e-8, atol=1e-10, err_msg=key)
+            np.testing.assert_allclose(value, found["functionals"][key], rtol=1e-8, atol=1e-10, err_msg=key)
     np.testing.assert_allclose(apart, apart[0], atol=1e-7)
 
 
@@ -92,8 +102,7 @@ def test_the_models_are_those_of_the_chapters(densities):
 
 
 def test_the_curves_log_likelihood_is_that_of_normals():
-    p = {key.removeprefix("log_"): np.exp(value) if key.startswith("log_") else value
-         for key, value in draw_position(CURVES, 3).items()}  # fmt: skip
+    p = to_unknowns(draw_position(CURVES, 3))
     given = posteriors.load(CURVES).data
     h = np.tanh(given["x"][:, None] * p["w"] + p["b"]) - np.tanh(given["x0"] * p["w"] + p["b"])
     h = np.column_stack([h, np.ones(len(h))])
@@ -103,19 +112,14 @@ def test_the_curves_log_likelihood_is_that_of_normals():
         own = h[given["group"] == g]
         cov = (own * tau**2) @ own.T + p["sigma"] ** 2 * np.eye(len(own))
         total += multivariate_normal(own @ p["mu"], cov).logpdf(given["y"][given["group"] == g])
-    found = posteriors.load(CURVES).compute({key: np.asarray(value)[None, None] for key, value in p.items()})
-    assert found["log_lik"][0, 0] == pytest.approx(total, rel=1e-10)
+    assert compute(CURVES, p)["log_lik"] == pytest.approx(total, rel=1e-10)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_relabelled_hidden_units_change_no_functional(name):
     """The last hidden layer in another order and, where tanh allows it, with another sign."""
-    rng, order = np.random.default_rng(0), slice(None, None, -1)
-    draws = {
-        key: np.exp(value) if key.startswith("log_") else value
-        for key, value in ((k, rng.normal(size=(2, 3, *s))) for k, s in study.list_positions(name).items())
-    }
-    draws = {key.removeprefix("log_"): value for key, value in draws.items()}
+    order = slice(None, None, -1)
+    draws = to_unknowns(draw_position(name, 0))
     other = dict(draws)
     if name == CURVES:
         other |= {"w": draws["w"][..., order], "b": draws["b"][..., order]}
@@ -123,7 +127,7 @@ def test_relabelled_hidden_units_change_no_functional(name):
     else:
         for key in ("w",) if name == FLAT else ("mu", "z"):
             other |= {f"{key}2": -draws[f"{key}2"][..., order], f"{key}3": -draws[f"{key}3"][..., order]}
-    before, after = posteriors.load(name).compute(draws), posteriors.load(name).compute(other)
+    before, after = compute(name, draws), compute(name, other)
     for key, value in before.items():
         np.testing.assert_allclose(value, after[key], rtol=1e-9, atol=1e-12)
 
@@ -144,22 +148,17 @@ def test_the_measurements_are_the_files():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_draws_are_those_of_the_study(name):
-    rows = [row for row in read_rows() if (row["posterior"], row["sampler"]) == (name, "nutpie")]
+def test_the_draws_are_those_of_the_study_and_its_checks_hold(name):
+    rows = [row for row in read_rows() if row["posterior"] == name]
+    own = [row for row in rows if row["sampler"] == "nutpie"]
     chains = posteriors.read_zipped(FOLDER / "reference_posteriors" / "draws" / "draws", name)
-    assert len(chains) == len(rows) == 10
-    for chain, row in zip(chains, rows, strict=True):
+    assert len(chains) == len(own) == 10
+    for chain, row in zip(chains, own, strict=True):
         assert list(chain) == posteriors.load(name).names
         assert {len(values) for values in chain.values()} == {1000}
         assert hashlib.sha256(json.dumps(chain).encode()).hexdigest() == row["draws"]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_checks_hold_and_are_those_of_the_draws(name):
     info = json.loads((FOLDER / "reference_posteriors" / "draws" / "info" / f"{name}.info.json").read_text())
-    chains = posteriors.read_zipped(FOLDER / "reference_posteriors" / "draws" / "draws", name)
     draws = np.array([list(chain.values()) for chain in chains]).swapaxes(1, 2)
-    rows = [row for row in read_rows() if row["posterior"] == name]
     found, checks = _reference_files.describe(draws, rows, "nutpie")
     assert info["checks_made"] == checks
     assert all(checks.values()), checks

@@ -204,13 +204,10 @@ def list_texts(output):
         return [(output["name"], output["text"])]
     texts = []
     for mime, content in sorted(output.get("data", {}).items(), reverse=True):  # plain text first
-        if mime == "text/html":
-            texts.append((mime, read_html(content)))
-        elif _is_json(mime):
-            leaves = [(where, leaf) for where, leaf in _list_leaves(content) if isinstance(leaf, str)]
-            texts += [(f"{mime} {where}", leaf) for where, leaf in leaves]
+        if _is_json(mime):
+            texts += [(f"{mime} {where}", leaf) for where, leaf in _list_leaves(content) if isinstance(leaf, str)]
         elif mime.startswith("text/"):
-            texts.append((mime, content))
+            texts.append((mime, read_html(content) if mime == "text/html" else content))
     return texts
 
 
@@ -335,18 +332,14 @@ def compare_estimates(stored, fresh, level):
     complaints = []
     combined = math.hypot(stored.error + stored.error_half, fresh.error + fresh.error_half)
     # a hair of slack, for 0.3 - 0.2 is not 0.1
-    if measure_move(stored, fresh) > limit_move(level, stored.nu + fresh.nu) * combined * (1 + 1e-9):
+    move = abs(stored.value - fresh.value) - stored.value_half - fresh.value_half
+    if move > limit_move(level, stored.nu + fresh.nu) * combined * (1 + 1e-9):
         complaints.append(f"{contrast}: the value {describe_move(stored, fresh)}")
     above, below = sorted([stored, fresh], key=lambda estimate: estimate.error, reverse=True)
     ratio = max(above.error - above.error_half, 0.0) / (below.error + below.error_half)
     if ratio > limit_ratio(level, above.nu, below.nu) * (1 + 1e-9):
         complaints.append(f"{contrast}: one error is {above.error / below.error:.2g} times the other")
     return complaints
-
-
-def measure_move(stored, fresh):
-    """How far two values lie apart, beyond what rounding may have moved them."""
-    return max(abs(stored.value - fresh.value) - stored.value_half - fresh.value_half, 0.0)
 
 
 def describe_move(stored, fresh):
@@ -487,21 +480,9 @@ def _fit(pixels, other):
 
 
 def compare_outputs(stored, fresh, level, strict=False):
-    """Compare all outputs of one cell.
+    """Compare all outputs of one cell, consecutive streams joined: complaints, each saying which output it is about.
 
-    Parameters
-    ----------
-    stored, fresh : list of dict
-        Outputs as nbformat stores them, consecutive streams joined.
-    level : float
-        From `set_level`.
-    strict : bool
-        Whether everything must be equal, as on the machine that wrote the notebook.
-
-    Returns
-    -------
-    list of str
-        Complaints, each saying which output it is about; empty if all agree.
+    `level` is from `set_level`; `strict` asks for equality, as on the machine that wrote the notebook.
     """
     kinds = ["; ".join(map(_describe_kind, outputs)) or "(none)" for outputs in (stored, fresh)]
     if kinds[0] != kinds[1]:
