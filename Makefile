@@ -86,7 +86,7 @@ $(READER)/.installed: .binder/requirements.txt | $(INSTALLED)
 binder-check: $(INSTALLED) $(READER)/.installed  ## run chapters as a Binder pod would: 1 CPU, 2 GB, no network (CHAPTER=moons)
 	$(BIN)/python -m tools.binder_check --python $(READER)/bin/python $(CHAPTER)
 
-browser:  ## install a Chromium and a Firefox for the site tests, where that can be done
+browser:  ## install a Chromium for the site tests, where that can be done
 	@book/tools/browser.sh
 
 lint: $(INSTALLED)  ## ruff, codespell, the workflows against their schema, the types of the live pages

@@ -1,14 +1,9 @@
 #!/usr/bin/env bash
 # Installs a Chromium for the site tests, unless there is one: Debian's or Ubuntu's package, else Playwright's build.
-# And a Firefox for one test of the live pages, where Debian's package can be had; without one it is skipped.
 set -eu
 cd "$(dirname "$0")/../.."
 sudo=""
 [ "$(id -u)" = 0 ] || sudo="sudo"
-if ! command -v firefox-esr >/dev/null 2>&1 && ! command -v firefox >/dev/null 2>&1 && command -v apt-get >/dev/null 2>&1; then
-    $sudo apt-get update -qq && $sudo apt-get install -y -qq --no-install-recommends firefox-esr ||
-        echo "No Firefox could be installed here; the live pages are tested in Chromium only" >&2
-fi
 for name in chromium chromium-browser google-chrome google-chrome-stable; do
     if command -v "$name" >/dev/null 2>&1; then
         echo "Chromium: $(command -v "$name")"
