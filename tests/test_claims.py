@@ -22,17 +22,13 @@ def claims():
     return claims
 
 
-def test_claims_are_stored_as_data(claims):
+def test_claims_are_stored_as_data_and_hold_where_they_were_found_to(claims):
+    add(claims, name="asks nothing", criterion="", holds=False, against=0, family="a")
     stored = json.loads(json.dumps(claims._repr_mimebundle_()[MIME]))
-    assert stored == [
-        {"id": "learns", "claim": "It learns", "value": "0.50 ± 0.10", "criterion": "above 0.4", "holds": True},
-        {"id": "wins", "claim": "It wins <always>", "value": "3", "criterion": "above 0.4", "holds": False},
-    ]
-
-
-def test_a_claim_holds_where_it_was_found_to_and_not_for_want_of_a_criterion(claims):
-    add(claims, name="asks nothing", criterion="", holds=False)
-    assert [claim["holds"] for claim in claims.claims] == [True, False, False]
+    one = {"id": "learns", "claim": "It learns", "value": "0.50 ± 0.10", "criterion": "above 0.4", "holds": True}
+    assert stored[0] == one
+    assert [claim["holds"] for claim in stored] == [True, False, False]
+    assert (stored[2]["against"], stored[2]["family"]) == (0.0, "a")
 
 
 def test_claims_are_shown_as_a_table_with_their_verdicts(claims):
@@ -54,7 +50,6 @@ def test_claims_can_be_compared(claims):
     [
         ({}, "'learns' is there already"),
         ({"name": "b", "holds": 1}, "holds=1 for claim 'b'; wanted: True or False"),
-        ({"name": "b", "holds": "yes"}, "holds='yes'"),
         ({"name": "b", "value": "12 of 20", "against": 10}, "'12 of 20' .*; wanted: a number with its error"),
         ({"name": "b", "value": 0.5}, "value=0.5 for claim 'b'; wanted: text"),
     ],
@@ -75,11 +70,6 @@ def test_a_mean_is_above_zero_where_a_t_test_says_so(n):
     assert said == [bool(p < 0.025) for p in stats.ttest_1samp(values, 0, axis=1, alternative="greater").pvalue]
     assert 0 < sum(said) < 400
     assert [is_above(row, 5) for row in values + 5] == said
-
-
-def test_pure_noise_passes_as_a_mean_of_three_in_one_case_of_forty():
-    values = np.random.default_rng(1).normal(size=(20_000, 3))
-    assert np.mean([is_above(row) for row in values[:4000]]) == pytest.approx(0.025, abs=0.01)  # two errors: 0.09
 
 
 def test_splits_of_one_table_have_a_larger_error():
@@ -127,12 +117,3 @@ def test_a_family_may_span_pages_and_a_page_is_one_otherwise():
     weak, lost = tell("2.0 ± 1.0"), {"value": "0.1 ± 1.0", "holds": False}
     assert judge_together([weak, tell(chapter="b", **lost)]) == [True, False]
     assert judge_together([weak, tell(chapter="b", family="a", **lost)]) == [False, False]
-
-
-def test_a_claim_says_what_it_is_tested_against_and_with_whom():
-    claims = Claims("b")
-    add(claims, against=0, family="a")
-    add(claims, name="counted", value="3")
-    stored = claims._repr_mimebundle_()[MIME]
-    assert (stored[0]["against"], stored[0]["family"]) == (0.0, "a")
-    assert not {"against", "family"} & stored[1].keys()

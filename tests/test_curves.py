@@ -30,8 +30,3 @@ def test_a_file_that_was_changed_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(curves, "FOLDER", tmp_path)
     with pytest.raises(ValueError, match="changed since it was published"):
         curves.load_curves("chicks")
-
-
-def test_another_name_is_refused_with_the_nearest():
-    with pytest.raises(ValueError, match="Did you mean 'chicks'"):
-        curves.load_curves("chickens")

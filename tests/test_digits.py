@@ -1,17 +1,14 @@
 """Digits and what is none: the split, images made small (against Pillow and integrals), MNIST without a network."""
 
 import string
-import tracemalloc
-from http.client import IncompleteRead
 from json import JSONDecodeError
 from pathlib import Path
 from urllib.error import URLError
 
 import matplotlib
 import numpy as np
-import pymc as pm
 import pytest
-from bnn import digits, inference, models, predict, score
+from bnn import digits
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
@@ -62,25 +59,14 @@ def test_one_seed_gives_the_same_bits_and_another_seed_another_split(sklearns):
         assert not np.array_equal(getattr(other, name), getattr(sklearns, name))
 
 
-def test_parts_of_other_sizes_stay_apart():
-    data = digits.load(seed=0, sizes=(30, 20, 10))
-    assert len(np.unique(join_parts(data), axis=0)) == 60
-
-
 # --- images and labels that are checked
 
 
-@pytest.mark.parametrize("convert", [np.ndarray.tolist, lambda X: X.reshape(5, 8, 8), np.float32])
-def test_images_may_be_flat_or_square_and_of_any_type(convert):
+def test_images_may_be_flat_or_square_and_labels_of_any_number_type():
     X = np.random.default_rng(0).integers(0, 17, size=(5, 64)) / 16
-    checked = digits.check_images(convert(X), 64)
-    np.testing.assert_array_equal(checked, X)
-    assert checked.dtype == np.float64
-
-
-@pytest.mark.parametrize("labels", [[0, 9], [0.0, 9.0], np.array([0, 9], dtype="uint8")])
-def test_labels_of_any_number_type_become_int32(labels):
-    y = digits.check_classes(labels, 2)
+    for given_images in (X.tolist(), X.reshape(5, 8, 8)):
+        np.testing.assert_array_equal(digits.check_images(given_images, 64), X)
+    y = digits.check_classes([0.0, 9.0], 2)
     assert (y.dtype, y.tolist()) == (np.int32, [0, 9])
 
 
@@ -97,13 +83,10 @@ REFUSED = {
     "not square": (lambda: digits.check_images(np.zeros((1, 3)), 6, name="X_new"), "X_new has .*wanted: 6; "),
     "NaN": (lambda: digits.check_images(np.full((2, 64), np.nan), 64), "128 values that are NaN"),
     "grey levels": (lambda: digits.check_images(np.full((2, 64), 16.0), 64), "16 to 16.*divide"),
-    "below zero": (lambda: digits.check_images(np.full((2, 64), -0.5), 64), "-0.5 to"),
     "ragged": (lambda: digits.check_images([[0.0] * 64, [0.0] * 63], 64), "no array of images"),
     "masked": (lambda: digits.check_images(np.ma.array(np.zeros((1, 64)), mask=True), 64), "64 masked"),
     "other labels": (lambda: digits.check_classes([1, 2, 3], 2), r"\(3,\).*each of 2 images"),
     "a 10": (lambda: digits.check_classes([0, 10], 2), r"\[10\]; wanted: the numbers 0 to 9"),
-    "half a label": (lambda: digits.check_classes([0, 2.5], 2), r"\[2.5\]"),
-    "text labels": (lambda: digits.check_classes(["1", "2"], 2), r"\['1', '2'\]"),
     "truth": (lambda: digits.check_classes([True, False], 2), "bool"),
     "masked label": (lambda: digits.check_classes(np.ma.array([1, 2], mask=[0, 1]), 2), "1 masked"),
     "3 classes": (lambda: digits.check_classes([0, 3], 2, n_classes=3, name="z"), r"z .*\[3\].*0 to 2"),
@@ -115,7 +98,6 @@ REFUSED = {
     "no character": (lambda: digits.render(""), "characters=''"),
     "a space": (lambda: digits.render(" ", fonts=FEW_FONTS), "' ' leaves no ink in DejaVuSans"),
     "no stroke": (lambda: digits.draw_strokes([]), "nothing to draw"),
-    "an empty stroke": (lambda: digits.draw_strokes([LINE, []]), "nothing to draw"),
     "strokes in space": (lambda: digits.draw_strokes([[[1, 2, 3]]]), r"\(point, 2\)"),
     "broad pen": (lambda: digits.draw_strokes([LINE], width=0.3), "0.3; wanted: .*at most 0.25"),
 }
@@ -166,19 +148,6 @@ def test_a_small_image_is_the_average_over_blocks_of_the_inks_square(ink, paper)
         digits.check_images(image[None], image.size)
 
 
-def test_a_photograph_is_made_small_in_little_memory():
-    ink = np.zeros((600, 500))
-    ink[40:560, 100:300] = 1
-    tracemalloc.start()
-    try:
-        image = digits.fit_image(ink, LARGE)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert image.max() == pytest.approx(1)
-    assert peak < 50e6  # the drawing takes 2.4 MB, a Binder pod has 2 GB
-
-
 # --- characters and strokes
 
 
@@ -208,14 +177,7 @@ def draw(strokes, shape=SMALL, **options):
     return digits.draw_strokes(strokes, shape=shape, **options).reshape(shape)
 
 
-def test_strokes_are_drawn_with_y_running_down():
-    image = draw([[[0, 0], [0, 10], [6, 10]]])  # an L
-    assert min(image[0].max(), image[-1].max()) > 0.4
-    assert image[-3:, 4:].max() > 0.4  # the foot
-    assert image[:3, 4:].max() == 0
-
-
-@pytest.mark.parametrize(("shape", "n", "width"), [(SMALL, 8, 0.12), (LARGE, 20, 0.12), (LARGE, 20, 0.24)])
+@pytest.mark.parametrize(("shape", "n", "width"), [(SMALL, 8, 0.12), (LARGE, 20, 0.24)])
 def test_a_stroke_like_a_one_is_a_vertical_bar_as_wide_as_the_pen(shape, n, width):
     image = draw([[[3, 0], [3, 5], [3, 10]]], shape, width=width)
     assert (image.sum(axis=1) > 0).sum() == n
@@ -224,6 +186,12 @@ def test_a_stroke_like_a_one_is_a_vertical_bar_as_wide_as_the_pen(shape, n, widt
     np.testing.assert_allclose(middle.sum(axis=1), n * width / (1 + width), atol=n / 251)
     away = len(image) // 2 - 3
     assert (image[:, :away].max(), image[:, -away:].max()) == (0, 0)
+
+
+def test_strokes_are_drawn_with_y_running_down():
+    image = draw([[[0, 0], [0, 10], [6, 10]]])  # an L
+    assert image[-3:, 4:].max() > 0.4  # the foot
+    assert image[:3, 4:].max() == 0
 
 
 def test_a_dot_is_a_disc():
@@ -320,39 +288,14 @@ def test_mnists_test_images_are_the_last_ones_and_the_others_are_split(mnist, st
     assert abs(train - 3 * validation).max() <= 4  # 600 to 200, each rounded
 
 
-@pytest.fixture
-def strangers(mnist, monkeypatch):
-    """Images of MNIST's size from outside."""
+def test_images_from_outside_have_mnists_size(mnist, monkeypatch):
     monkeypatch.setattr(digits, "LETTERS", "AL")
     monkeypatch.setattr(digits, "DIGITS", "7")
-    return digits.make_outsiders(mnist, seed=0, n_noise=20)
+    for X, _ in digits.make_outsiders(mnist, seed=0, n_noise=20).values():
+        digits.check_images(X, 784)
 
 
-def test_a_network_for_mnist_takes_its_images_and_those_from_outside(mnist, strangers):
-    model = models.digit_bnn(mnist.X_train, mnist.y_train, n_hidden=(4, 4))
-    weights = {name: np.zeros((2, *value.shape)) for name, value in model.initial_point().items()}
-    for X in (mnist.X_test, *(X for X, _ in strangers.values())):
-        np.testing.assert_allclose(predict.predict_classes(weights, X), np.full((2, len(X), 10), 0.1))
-
-
-@pytest.mark.slow
-def test_mnist_goes_all_the_way_from_the_images_to_probabilities(mnist):
-    X, y = pm.Minibatch(mnist.X_train, mnist.y_train, batch_size=64)
-    model = models.digit_bnn(X, y, n_hidden=(16, 16), total_size=600)
-    fit = inference.fit_advi(model, 400, seed=1, start="fan-in", start_sd=0.03, optimizer=pm.adam(learning_rate=2e-3))
-    p = predict.predict_classes(fit.draw(10, seed=1), mnist.X_test)
-    # chance is 10 ± 2 % (200 images); one class learned perfectly and nothing else would be below 20 %
-    assert score.score_classes(p.mean(axis=0), mnist.y_test)["accuracy"][0] > 50
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        URLError("no route to host"),
-        IncompleteRead(b"half"),
-        JSONDecodeError("Expecting value", "<html>log in</html>", 0),
-    ],
-)
+@pytest.mark.parametrize("error", [URLError("no route to host"), JSONDecodeError("Expecting value", "<html>", 0)])
 def test_without_mnist_the_reader_is_told_what_to_do(error, monkeypatch):
     def fail(*_, **__):
         raise error

@@ -53,11 +53,6 @@ def test_one_raw_chain_is_the_first_of_the_chains(rng, monkeypatch):
         np.testing.assert_array_equal(weights[name], raw[name][:7])
 
 
-def test_a_seed_names_a_data_set_and_legacy_that_of_the_articles():
-    np.testing.assert_array_equal(_fits.load_moons("legacy").X_test, data.legacy_rotated_moons().X_test)
-    np.testing.assert_array_equal(_fits.load_moons("7").X_test, data.rotated_moons(seed=7).X_test)
-
-
 def test_intervals_around_the_truth_hold_it_and_those_beside_it_do_not():
     moons = data.rotated_moons(seed=7, n_groups=3, n_train=8, n_test=6)
     shift = np.array([0.0, 0.0465, -0.0465])[:, None]  # the interval is the middle 0.09 of 0.1; 95 % of it hold 0.0465

@@ -11,7 +11,8 @@ import pytest
 from bnn import fused, layers, simd
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import optimize, stats
+from pytensor.link.jax.dispatch import jax_funcify
+from scipy import special, stats
 
 
 def make_case(seed, n_groups=2, n_obs=7, sizes=(2, 3, 4), scale=1.0, has_bias=False, dtype="float64", ragged=False):
@@ -27,16 +28,21 @@ def make_case(seed, n_groups=2, n_obs=7, sizes=(2, 3, 4), scale=1.0, has_bias=Fa
     return X.astype(dtype), y, counts, [w.astype(dtype) for w in weights], [b.astype(dtype) for b in biases]
 
 
+def find_logits(X, weights, biases, activation):
+    """Logits of one group by the definition; complex where its arguments are."""
+    h = X
+    for k, w in enumerate(weights):
+        z = h @ w + (biases[k] if biases else 0)
+        h = np.tanh(z) if activation == "tanh" else np.where(z.real > 0, z, 0)
+    return z[:, 0]
+
+
 def add_up(X, y, counts, weights, biases, activation="tanh"):
     """The log likelihood by its definition, group after group, from SciPy."""
     total = 0.0
-    for g in range(len(X)):
-        h = X[g, : counts[g]].astype(float)
-        for k, w in enumerate(weights):
-            z = h @ w[g] + (biases[k][g] if biases else 0)
-            h = np.tanh(z) if activation == "tanh" else np.maximum(z, 0)
-        z, labels = z[:, 0], y[g, : counts[g]]
-        total += np.sum(np.where(labels == 1, stats.logistic.logcdf(z), stats.logistic.logsf(z)))
+    for g, n in enumerate(counts):
+        z = find_logits(X[g, :n].astype(float), [w[g] for w in weights], [b[g] for b in biases], activation)
+        total += np.sum(np.where(y[g, :n] == 1, stats.logistic.logcdf(z), stats.logistic.logsf(z)))
     return total
 
 
@@ -49,59 +55,39 @@ def evaluate(case, activation="tanh"):
     return [value for (value,) in outputs]
 
 
-def convert(case, dtype):
-    return (case[0].astype(dtype), *case[1:3], *([p.astype(dtype) for p in ps] for ps in case[3:]))
-
-
 def list_parameters(case):
     return [*case[3], *case[4]]
 
 
-def replace_parameters(case, values):
-    n = len(case[3])
-    return (*case[:3], list(values[:n]), list(values[n:]))
-
-
-sizes = st.lists(st.integers(1, 9), min_size=1, max_size=4).map(tuple)
-biased = st.fixed_dictionaries({
-    "seed": st.integers(0, 10_000),
-    "n_groups": st.integers(1, 4),
-    "n_obs": st.sampled_from([1, 2, 7, 8, 9, 50, 64, 65, 130]),
-    "sizes": sizes,
-    "scale": st.sampled_from([0.0, 0.01, 1.0, 10.0, 300.0]),
-    "has_bias": st.just(True),
-    "ragged": st.booleans(),
-})  # fmt: skip
-cases = st.builds(lambda some, has_bias: make_case(**some | {"has_bias": has_bias}), biased, st.booleans())
+cases = st.builds(
+    make_case,
+    seed=st.integers(0, 10_000),
+    n_groups=st.integers(1, 4),
+    n_obs=st.sampled_from([1, 2, 7, 8, 9, 50, 64, 65, 130]),
+    sizes=st.lists(st.integers(1, 9), min_size=1, max_size=4).map(tuple),
+    scale=st.sampled_from([0.0, 0.01, 1.0, 10.0, 300.0]),
+    has_bias=st.booleans(),
+    ragged=st.booleans(),
+)
 
 
 # --- tanh
 
 
-def test_tanh_is_numpys_to_rounding():
-    apply = compile_tanh("float64")
-    z = np.concatenate([np.linspace(-25, 25, 100_000), np.geomspace(1e-300, 1, 1000), -np.geomspace(1e-300, 1, 1000)])
-    np.testing.assert_allclose(apply(z), np.tanh(z), rtol=3e-15)
-
-
-def test_tanh_in_single_precision_is_good_to_single_precision():
-    z = np.linspace(-25, 25, 100_000, dtype="float32")
-    np.testing.assert_allclose(compile_tanh("float32")(z), np.tanh(z.astype(float)), rtol=1e-6)
-
-
-def test_tanh_of_the_unthinkable():
-    found = compile_tanh("float64")(np.array([np.inf, -np.inf, np.nan, 0.0, 1e300, -1e300, 710.0, -710.0]))
-    np.testing.assert_array_equal(found, [1, -1, np.nan, 0, 1, -1, 1, -1])
+@pytest.mark.parametrize(("dtype", "least", "error"), [("float64", 1e-300, 3e-15), ("float32", 1e-30, 1e-6)])
+def test_tanh_is_numpys_to_rounding(dtype, least, error):
+    small = np.geomspace(least, 1, 1000)
+    z = np.concatenate([np.linspace(-25, 25, 100_000), small, -small]).astype(dtype)
+    apply = compile_function(dtype, 1)
+    np.testing.assert_allclose(apply(z), np.tanh(z.astype(float)), rtol=error)
+    extremes = np.array([np.inf, -np.inf, np.nan, 0.0, 1e30, -1e30, 710.0, -710.0], dtype)
+    np.testing.assert_array_equal(apply(extremes), [1, -1, np.nan, 0, 1, -1, 1, -1])
 
 
 @pytest.mark.parametrize("dtype", layers.DTYPES)
 def test_an_exponential_goes_to_nothing(dtype):
     q = -np.geomspace(20, 1e6, 1000).astype(dtype)
     np.testing.assert_array_equal(compile_function(dtype, 0)(q), -1)
-
-
-def compile_tanh(dtype):
-    return compile_function(dtype, 1)
 
 
 def compile_function(dtype, which):
@@ -129,91 +115,32 @@ def compile_function(dtype, which):
 
 @settings(max_examples=150, deadline=None)
 @given(cases, st.sampled_from(layers.ACTIVATIONS))
-def test_the_value_is_scipys(case, activation):
-    assert evaluate(case, activation)[0] == pytest.approx(add_up(*case, activation), rel=1e-9, abs=1e-9)
-
-
-@settings(max_examples=10, deadline=None)  # JAX compiles every operation again for each shape
-@given(cases, st.sampled_from(layers.ACTIVATIONS))
-def test_the_gradient_is_that_of_jax(case, activation):
+def test_value_and_gradient_are_those_of_the_definition(case, activation):
+    """The gradient along a random direction, without differences: the definition moved by an imaginary step."""
+    activation = activation if case[4] else "tanh"  # a kernel of ReLU without biases would be compiled for this alone
+    value, *gradient = evaluate(case, activation)
+    assert value == pytest.approx(add_up(*case, activation), rel=1e-9, abs=1e-9)
     X, y, counts, weights, biases = case
-
-    def loglik(parameters):
-        h = X
-        for k in range(len(weights)):
-            h = h @ parameters[k]
-            h = h + parameters[len(weights) + k][:, None] if biases else h
-            if k < len(weights) - 1:
-                h = jax.numpy.tanh(h) if activation == "tanh" else jax.nn.relu(h)
-        z = h[..., 0]
-        inside = np.arange(y.shape[1]) < counts[:, None]
-        return jax.numpy.where(inside, y * z - jax.numpy.logaddexp(0, z), 0).sum()
-
-    with jax.enable_x64(True):
-        expected = jax.grad(loglik)([jax.numpy.asarray(p) for p in list_parameters(case)])
-    for found, wanted in zip(evaluate(case, activation)[1:], expected, strict=True):
-        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
+    rng, step, expected = np.random.default_rng(1), 1e-30, 0.0
+    along = [rng.normal(size=p.shape) for p in gradient]
+    moved = [p + 1j * step * d for p, d in zip([*weights, *biases], along, strict=True)]
+    for g, n in enumerate(counts):
+        own = [p[g] for p in moved]
+        z = find_logits(X[g, :n], own[: len(weights)], own[len(weights) :], activation)
+        expected += np.sum((y[g, :n] - special.expit(z.real)) * z.imag / step)
+    parts = [p * d for p, d in zip(gradient, along, strict=True)]
+    size = sum(abs(part).sum() for part in parts)
+    assert sum(part.sum() for part in parts) == pytest.approx(expected, abs=1e-9 * (1 + size))
 
 
-@settings(max_examples=60, deadline=None)
-@given(biased, st.sampled_from(layers.ACTIVATIONS))
-def test_single_precision_is_good_to_four_digits(some, activation):
-    single = convert(make_case(**some), "float32")
-    found, expected = evaluate(single, activation), evaluate(convert(single, "float64"), activation)
-    assert found[0] == pytest.approx(expected[0], rel=1e-4, abs=1e-4 * max(1, abs(expected[0])))
-    assert all(value.dtype == "float32" for value in found[1:])
-
-
-@pytest.mark.parametrize("activation", layers.ACTIVATIONS)
-def test_the_gradient_in_single_precision_is_good_to_four_digits(activation):
-    case = make_case(4, n_groups=18, n_obs=50, sizes=(2, 8, 8), has_bias=True)
-    single = convert(case, "float32")
-    for found, expected in zip(evaluate(single, activation)[1:], evaluate(case, activation)[1:], strict=True):
-        np.testing.assert_allclose(found, expected, atol=1e-4 * abs(expected).max())
-
-
-@pytest.mark.parametrize("has_bias", [False, True])
-def test_the_gradient_is_that_of_finite_differences(has_bias):
-    case = make_case(1, n_obs=40, has_bias=has_bias)
-    shapes = [p.shape for p in list_parameters(case)]
-
-    def unpack(flat):
-        parts = np.split(flat, np.cumsum([np.prod(s) for s in shapes])[:-1])
-        return replace_parameters(case, [part.reshape(s) for part, s in zip(parts, shapes, strict=True)])
-
-    flat = np.concatenate([p.ravel() for p in list_parameters(case)])
-    numeric = optimize.approx_fprime(flat, lambda f: float(evaluate(unpack(f))[0]), 1e-6)
-    analytic = np.concatenate([g.ravel() for g in evaluate(case)[1:]])
-    np.testing.assert_allclose(analytic, numeric, atol=1e-4)
-
-
-# --- what must not matter
-
-
-@settings(max_examples=30, deadline=None)
-@given(cases, st.randoms(use_true_random=False))
-def test_permuting_hidden_units_and_flipping_their_signs_changes_nothing(case, random):
-    weights, biases = list(case[3]), list(case[4])
-    if len(weights) < 2:
-        return
-    n = weights[0].shape[2]
-    order, sign = random.sample(range(n), n), np.array([random.choice([-1.0, 1.0]) for _ in range(n)])
-    weights[0], weights[1] = (weights[0] * sign)[..., order], (weights[1] * sign[:, None])[:, order]
-    if biases:
-        biases[0] = (biases[0] * sign)[:, order]
-    relabelled = evaluate((*case[:3], weights, biases))[0]
-    assert relabelled == pytest.approx(evaluate(case)[0], rel=1e-9, abs=1e-9)
-
-
-@settings(max_examples=30, deadline=None)
-@given(cases, st.randoms(use_true_random=False))
-def test_the_order_of_the_groups_does_not_matter(case, random):
-    order = random.sample(range(len(case[0])), len(case[0]))
-    turned = (*(value[order] for value in case[:3]), *([p[order] for p in ps] for ps in case[3:]))
-    found, expected = evaluate(turned), evaluate(case)
-    assert found[0] == pytest.approx(expected[0], rel=1e-12, abs=1e-12)
+def test_single_precision_is_good_to_four_digits():
+    case = make_case(4, n_groups=18, n_obs=77, sizes=(2, 8, 8), has_bias=True, ragged=True)
+    single = (case[0].astype("float32"), *case[1:3], *([p.astype("float32") for p in ps] for ps in case[3:]))
+    found, expected = evaluate(single), evaluate(case)
+    assert found[0] == pytest.approx(expected[0], rel=1e-4)
     for a, b in zip(found[1:], expected[1:], strict=True):
-        np.testing.assert_array_equal(a, b[order])
+        assert a.dtype == "float32"
+        np.testing.assert_allclose(a, b, atol=1e-4 * abs(b).max())
 
 
 @settings(max_examples=30, deadline=None)
@@ -235,15 +162,6 @@ def test_extreme_logits_keep_value_and_gradient_finite(logit):
     value, *gradient = evaluate((X, y, counts, [np.array([[[1.0]]]), np.array([[[50.0]]]), np.array([[[logit]]])], []))
     assert value == pytest.approx(min(logit, 0.0), abs=1e-9)
     assert all(np.isfinite(g).all() for g in gradient)
-
-
-def test_zero_weights_give_a_coin():
-    assert evaluate(make_case(0, scale=0.0))[0] == pytest.approx(-14 * np.log(2))
-
-
-def test_one_point_in_one_group_is_enough():
-    case = make_case(0, n_groups=1, n_obs=1)
-    assert evaluate(case)[0] == pytest.approx(add_up(*case), rel=1e-12)
 
 
 def test_a_weight_that_is_nan_makes_the_value_nan():
@@ -305,16 +223,13 @@ def test_jax_gives_the_same_numbers(activation):
 
 def test_jax_can_differentiate_the_value_itself():
     case = make_case(5)
-    inputs, (value, *gradients) = build(case)
-    from pytensor.link.jax.dispatch import jax_funcify
-
+    inputs, (value, *_) = build(case)
     graph = pytensor.graph.FunctionGraph(inputs, [value], clone=True)
     function = jax_funcify(graph)
     with jax.enable_x64(True):
         found = jax.grad(lambda *a: function(*a)[0], argnums=(3, 4, 5))(*case[:3], *list_parameters(case))
     for a, b in zip(found, evaluate(case)[1:], strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
-    assert len(gradients) == 3
 
 
 @pytest.mark.parametrize("module", [fused, layers, simd])
@@ -333,9 +248,9 @@ def test_a_single_network_needs_no_group():
 
 
 def test_weights_in_double_precision_may_be_computed_in_single():
-    case = make_case(3)
-    symbols = [pt.as_tensor(w).copy() for w in case[3]]
-    value = fused.network_loglik(*case[:2], symbols, dtype="float32")
+    case = make_case(3, has_bias=True)
+    symbols = [pt.as_tensor(p).copy() for p in list_parameters(case)]
+    value = fused.network_loglik(*case[:2], symbols[:3], biases=symbols[3:], dtype="float32")
     found = value.eval(mode="FAST_COMPILE"), pt.grad(value, symbols)[0].eval(mode="FAST_COMPILE")
     assert found[0] != evaluate(case)[0]
     assert found[0] == pytest.approx(evaluate(case)[0], rel=1e-5)
@@ -392,21 +307,17 @@ def test_shapes_that_do_not_fit_are_refused_before_memory_is_read(mode):
             run(*wrong[:3], *list_parameters(wrong))
 
 
-@pytest.mark.parametrize("bit", range(1, 32))
-def test_a_label_with_another_bit_than_the_lowest_is_refused(bit):
-    X, y, *others = make_case(0)
-    y[1, 3] = np.uint32(2**bit).astype("int32")
-    with pytest.raises(ValueError, match="labels other than 0 and 1"):
-        evaluate((X, y, *others))
+def test_a_label_with_another_bit_than_the_lowest_is_refused():
+    for bit in range(1, 32):
+        X, y, *others = make_case(0)
+        y[1, 3] = np.uint32(2**bit).astype("int32")
+        with pytest.raises(ValueError, match="labels other than 0 and 1"):
+            evaluate((X, y, *others))
 
 
-def test_second_derivatives_are_refused_by_name():
-    inputs, (_, gradient, *_) = build(make_case(0))
+def test_other_derivatives_are_refused_and_not_zero():
+    inputs, (value, gradient, *_) = build(make_case(0))
     with pytest.raises(NotImplementedError, match="the model before fuse"):
         pt.grad(gradient.sum(), inputs[3])
-
-
-def test_a_gradient_with_respect_to_the_points_is_refused_and_not_zero():
-    inputs, (value, *_) = build(make_case(0))
     with pytest.raises(pytensor.gradient.NullTypeGradError, match="points"):
         pt.grad(value, inputs[0])

@@ -2,12 +2,14 @@
 
 import re
 import warnings
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 import strangers
-from bnn import diagnose, grouped, outcome, rivals, score
+from bnn import diagnose, grouped, outcome, rivals
 from bnn.refused import Refused
 from scipy.special import expit, logsumexp
 from scipy.stats import multivariate_normal, norm
@@ -106,25 +108,13 @@ def test_a_named_kind_and_named_classes_are_taken(frame):
     assert read(frame.assign(y=np.resize(["yes", "no"], 60)), "y", classes=["yes", "no"]).labels[0] == 0
 
 
-def test_a_file_and_its_frame_hold_the_same_outcome(frame, tmp_path):
-    frame.to_csv(tmp_path / "a.csv", index=False)
-    for name in ("moved", "rent", "by"):
-        a, b = read(frame, name), read(tmp_path / "a.csv", name)
-        np.testing.assert_array_equal(a.labels, b.labels)
-        assert (a.kind, a.classes) == (b.kind, b.classes)
-
-
-def test_some_rows_keep_kind_and_classes(frame):
+def test_some_rows_keep_kind_and_classes_and_need_not_hold_each(frame):
     some = read(frame, "by").take([4, 0])
     assert (some.labels.tolist(), some.kind, some.classes) == ([1, 0], "classes", ("bus", "car", "foot"))
     none = read(frame.drop(columns="moved"), None)
     assert (none.labels, none.kind) == (None, None)
-
-
-def test_a_few_rows_of_a_new_group_need_not_hold_every_class(frame):
-    some = frame.assign(moved=0).iloc[:2]
-    assert read(some, "moved", kind="binary", classes=("0", "1")).labels.tolist() == [0, 0]
-    assert read(some.iloc[:1], "rent", kind="real", classes=()).kind == "real"
+    few = frame.assign(moved=0).iloc[:2]
+    assert read(few, "moved", kind="binary", classes=("0", "1")).labels.tolist() == [0, 0]
 
 
 # --- reading: what is refused --------------------------------------------------------------------------------
@@ -134,18 +124,15 @@ def test_a_few_rows_of_a_new_group_need_not_hold_every_class(frame):
     ("values", "changes", "words"),
     [
         ([1, 2, 3], {}, "'1' (20 rows), '2' (20 rows) and '3' (20 rows); wanted: kind='classes'"),
-        ([1, 2], {}, "wanted: kind='binary'"),
         ([1], {}, "'1' in all rows"),
         ([np.nan] + [1.5, 2.5, 3.5] * 20, {}, "'y' is missing in 1 row of 60 (row 0); wanted: a value in each row"),
         (["high", *np.linspace(1, 2, 59)], {}, "'y' holds text, 'high', in 1 row of 60 (row 0); wanted: numbers"),
         (["1.200,5", *np.linspace(1, 2, 59)], {}, "or pass decimal=','"),
-        ([np.inf, *np.linspace(1, 2, 59)], {}, "'y' is infinite or beyond 1e150 in 1 row of 60 (row 0)"),
         ([f"name {k}" for k in range(60)], {}, "60 different values, 'name 0', 'name 1', 'name 10' and 57 more"),
         (["bus", "car", "foot"], {"kind": "binary"}, "wanted: two classes, or kind='classes'"),
         (["bus", "car", "foot"], {"classes": ["bus", "car"]}, "in 20 rows of 60 (rows 2, 5, 8 and 17 more)"),
         (["bus", "car"], {"kind": "yesno"}, "kind='yesno'; wanted: 'binary', 'real', 'classes', or None"),
         (["bus", "car"], {"classes": "bus"}, "classes='bus' with kind=None; wanted: a list"),
-        (["bus", "car"], {"classes": ["bus", "bus"]}, "different values"),
         (["bus", "car"], {"classes": ["bus", "car"], "kind": "real"}, "none for kind='real'"),
         (["bus", "car"], {"classes": ["a", "b", "c"], "kind": "binary"}, "two for kind='binary'"),
         (["bus", "car"], {"outcome": "bye"}, "no column 'bye'"),
@@ -212,7 +199,7 @@ def test_a_known_group_is_predicted_by_its_own_network():
 def test_a_new_group_is_as_wide_as_groups_differ(kind):
     fit = make_fit(kind, n_groups=300, n_draws=300)
     new, old = make_rows(fit, n=1), make_rows(fit, n=300, group=None)
-    old = outcome.Rows(**(vars(old) | {"values": np.repeat(new.values, 300, axis=0)}))
+    old = replace(old, values=np.repeat(new.values, 300, axis=0))
     a, b = grouped.predict_new_group(fit, new, seed=1).draws, grouped.predict(fit, old).draws
     a, b = (x.reshape(-1, *x.shape[2:]) for x in (a, b))
     np.testing.assert_allclose(a.mean(axis=0), b.mean(axis=0), atol=5 * b.std() / np.sqrt(300))
@@ -250,7 +237,7 @@ def test_a_draw_is_weighted_by_the_density_of_the_rows_and_conditioned_on_them()
     """Equal draws: the read-out's mean and covariance given the rows, in textbook form, and the rows' marginal."""
     fit = make_fit("real", n_draws=1)
     many = {name: np.repeat(values, 20_000, axis=0) for name, values in fit.draws.items()}
-    fit = grouped.Fit(**(vars(fit) | {"draws": many}))
+    fit = replace(fit, draws=many)
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(5, 2)), rng.normal(size=5)
     weights, loglik = grouped._condition(fit, X, y, rng)
@@ -269,7 +256,7 @@ def test_a_draw_is_weighted_by_the_density_of_the_rows_and_conditioned_on_them()
 def test_labelled_rows_pull_a_new_group_towards_them(kind):
     fit = make_fit(kind, spread=1.0)
     rows = make_rows(fit, n=6)
-    rows = outcome.Rows(**(vars(rows) | {"labels": np.ones(6, dtype="int32")}))
+    rows = replace(rows, labels=np.ones(6, dtype="int32"))
     before, after = (grouped.predict_new_group(fit, rows, known, seed=1) for known in (None, rows))
     picked = (lambda p: p.draws[..., 1]) if kind == "classes" else (lambda p: p.draws)
     assert picked(after).mean() > picked(before).mean() + 0.05
@@ -295,7 +282,7 @@ def test_rows_of_a_known_group_or_of_two_or_of_another_outcome_are_refused():
         grouped.predict_new_group(fit, make_rows(fit, group="n1"), make_rows(fit, group="n2"), seed=1)
     with pytest.raises(ValueError, match="kind 'real'"):
         grouped.predict_new_group(fit, make_rows(fit), make_rows(make_fit("real")), seed=1)
-    turned = outcome.Rows(**(vars(make_rows(fit)) | {"features": ("b", "a")}))
+    turned = replace(make_rows(fit), features=("b", "a"))
     with pytest.raises(ValueError, match="the table has the features"):
         grouped.predict(fit, turned, seed=1)
     with pytest.raises(ValueError, match="seed=None"):
@@ -306,14 +293,14 @@ def test_rows_of_a_known_group_or_of_two_or_of_another_outcome_are_refused():
 def test_scores_are_those_of_the_mean_density(kind):
     fit = make_fit(kind)
     rows = make_rows(fit, group=None, n=40)
-    found, mean = grouped.predict(fit, rows), grouped.predict(fit, rows).draws.mean(axis=0)
-    lpd = outcome.score_rows(found, rows).mean()
+    found = grouped.predict(fit, rows)
     if kind == "real":
-        density = norm.pdf(rows.labels, found.draws, found.noise).mean(axis=0)
-        assert lpd == pytest.approx(np.log(density).mean())
+        density = norm.pdf(rows.labels, found.draws, found.noise)
+    elif kind == "binary":
+        density = np.where(rows.labels == 1, found.draws, 1 - found.draws)
     else:
-        expected = score.score(mean, rows.labels)["lpd"] if kind == "binary" else score.score_classes(mean, rows.labels)
-        assert lpd == pytest.approx(expected if kind == "binary" else expected["lpd"][0])
+        density = found.draws[:, np.arange(40), rows.labels]
+    np.testing.assert_allclose(outcome.score_rows(found, rows), np.log(density.mean(axis=0)))
 
 
 # --- the file ------------------------------------------------------------------------------------------------
@@ -400,14 +387,7 @@ def test_classes_are_spread_over_the_folds(frame):
 
 @pytest.mark.parametrize(
     ("name", "outcome_"),
-    [
-        ("line", "rent"),
-        ("quadratic", "moved"),
-        ("quadratic", "by"),
-        ("trees", "moved"),
-        ("trees", "rent"),
-        ("trees", "by"),
-    ],
+    [("line", "rent"), ("quadratic", "by"), ("trees", "moved"), ("trees", "rent"), ("trees", "by")],
 )
 def test_rivals_predict_every_kind_and_groups_that_they_never_saw(frame, monkeypatch, name, outcome_):
     monkeypatch.setattr(rivals, "TREES", {"max_iter": (5,)})
@@ -447,7 +427,7 @@ def test_no_rival_learns_from_the_rows_that_it_predicts(straight, monkeypatch, m
     labels, values = straight.labels.copy(), straight.values.copy()
     labels[test] += 100
     values[test[1:]] += 10
-    changed = outcome.Rows(**(vars(straight) | {"labels": labels, "values": values}))
+    changed = replace(straight, labels=labels, values=values)
     for name in (*FAST, "trees"):
         a, b = (rivals.fit_rival(name, rows, train, test, seed=0) for rows in (straight, changed))
         np.testing.assert_array_equal(a.draws[:, 0], b.draws[:, 0])
@@ -469,21 +449,18 @@ def score_rivals(rows, test, names=FAST, **options):
     return [outcome.score_rows(each, rows.take(test)).mean() for each in found]
 
 
-def test_two_groups_are_enough_to_leave_one_out():
-    rows = make_table(lambda g, rng: rng.normal(size=g.size), n_groups=2)
-    assert min(score_rivals(rows, np.flatnonzero(rows.group == 0), new_groups=True)) > -2
-
-
-def test_a_class_of_one_group_alone_can_be_left_out_with_it():
+def test_a_class_of_one_group_alone_can_be_left_out_with_it_and_of_two_groups_one():
     rows = make_table(lambda g, rng: np.where(g == 2, "yes", "no"), n_groups=6)
     assert score_rivals(rows, np.flatnonzero(rows.group == 2), new_groups=True) == pytest.approx([np.log(1 / 1001)] * 2)
     assert min(score_rivals(rows, np.flatnonzero(rows.group == 0), new_groups=True)) > np.log(0.5)
+    rows = make_table(lambda g, rng: rng.normal(size=g.size), n_groups=2)
+    assert min(score_rivals(rows, np.flatnonzero(rows.group == 0), new_groups=True)) > -2
 
 
 def test_settings_are_tuned_where_a_class_is_missing_in_an_inner_fold():
     """With the errors of such folds taken for scores, the strongest penalty would win, whatever the data say."""
     rows = make_table(lambda g, rng: np.where(g == 3, "c", np.where(rng.random(g.size) < 0.5, "a", "b")), 12)
-    bent = outcome.Rows(**(vars(rows) | {"values": rows.values + 3 * np.eye(3)[rows.labels][:, :2]}))
+    bent = replace(rows, values=rows.values + 3 * np.eye(3)[rows.labels][:, :2])
     assert score_rivals(bent, np.flatnonzero(rows.group == 0), ("line",), new_groups=True)[0] > np.log(0.8)
 
 
@@ -492,7 +469,7 @@ def test_a_feature_that_is_constant_in_training_does_not_run_away(constant):
     rows = make_table(lambda g, rng: rng.normal(size=g.size), n_groups=6)
     values = np.column_stack([rows.values[:, 0], np.full(120, constant)])
     values[7, 1] = 1.0
-    odd = outcome.Rows(**(vars(rows) | {"values": values}))
+    odd = replace(rows, values=values)
     assert score_rivals(odd, [7], (*FAST, "trees"))[0] > -5
     center, width = grouped.measure(np.delete(values, 7, axis=0))
     assert (center[1], width[1]) == (constant, 1.0)
@@ -546,23 +523,18 @@ def test_the_network_is_advised_only_where_it_clearly_leads_else_the_simplest_th
     assert rivals.advise(found).startswith(f"Use {rivals.NAMES[chosen]}")
 
 
-def test_a_network_whose_chains_disagree_is_not_judged_and_it_is_said_what_to_do():
+def test_a_network_whose_chains_disagree_is_not_judged_and_that_is_said():
     found = make_comparison({"line": 0, "quadratic": 0.1, "network": 0.3})
     assert rivals.choose(found, converged=False) == "quadratic"
-    said = rivals.advise(found, converged=False)
-    assert "cannot be judged" in said
-    assert "more of both" in said
-    assert rivals.NAMES["quadratic"] in said
+    assert "cannot be judged" in rivals.advise(found, converged=False)
 
 
-@pytest.mark.parametrize(("lead", "chosen"), [(2.0, "line"), (2.7, "line"), (2.9, "network")])
+@pytest.mark.parametrize(("lead", "chosen"), [(2.7, "line"), (2.9, "network")])
 def test_a_lead_within_its_errors_is_no_lead(lead, chosen):
     """The network's scores are moved until its lead is so many standard errors."""
     found = make_comparison({"line": 0, "network": 0}, sd=0.2)
     gain, error = found.gain("network", "line")
     found.lpd["rows"]["network"] += lead * error - gain
-    gain, error = found.gain("network", "line")
-    assert gain == pytest.approx(lead * error)
     assert rivals.choose(found) == chosen
 
 
@@ -595,22 +567,17 @@ def test_nothing_is_sampled_before_everything_was_asked(frame, tmp_path, monkeyp
 # --- with real chains ----------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def network():
-    """A network compiled for twenty groups with a real outcome, and its cost."""
-    return grouped.estimate(read_known("shared", 0), sampler=SHORT)
-
-
-def test_options_of_a_fit_that_make_no_sense_are_refused(frame, network):
+def test_options_of_a_fit_that_make_no_sense_are_refused(frame):
     for sampler in ({"chains": 1}, {"draw": 100}):
         with pytest.raises(ValueError, match=r"wanted: some of chains, .*; at least 2 chains"):
             grouped.estimate(read(frame, "rent"), sampler=sampler)
     with pytest.raises(ValueError, match="n_units and a compiled network; wanted: one"):
-        grouped.fit(read_known("shared", 0), seed=0, network=network.network, n_units=3)
+        grouped.fit(read(frame, "rent"), seed=0, network="compiled", n_units=3)
 
 
-def test_a_fit_can_be_made_again_and_learns_from_the_rows_that_it_was_given(network):
+def test_a_fit_can_be_made_again_and_learns_from_the_rows_that_it_was_given():
     rows = read_known("shared", 0)
+    network = grouped.estimate(rows, sampler=SHORT)
     index = np.flatnonzero(rows.group != 3)
     a, b = (grouped.fit(rows, seed=1, network=network.network, index=index, sampler=SHORT) for _ in range(2))
     np.testing.assert_array_equal(a.draws["w2"], b.draws["w2"])
@@ -620,63 +587,41 @@ def test_a_fit_can_be_made_again_and_learns_from_the_rows_that_it_was_given(netw
     assert isinstance(a.verdict, diagnose.Verdict)
 
 
-@pytest.mark.slow
-def test_a_few_rows_of_its_own_say_nearly_what_a_fit_with_them_says(network):
-    """Weights against a direct fit: four rows of a group, added afterwards or from the start."""
-    rows = read_known("shared", 0)
-    own = np.flatnonzero(rows.group == 3)
-    few, rest, others = own[:4], own[4:], np.flatnonzero(rows.group != 3)
-    longer = {"chains": 2, "draws": 400, "tune": 400}
-    without = grouped.fit(rows, seed=1, network=network.network, index=others, sampler=longer, judged=False)
-    index = np.concatenate([others, few])
-    direct = grouped.fit(rows, seed=2, network=network.network, index=index, sampler=longer, judged=False)
-    a = grouped.predict_new_group(without, rows.take(rest), rows.take(few), seed=1).draws
-    b = grouped.predict(direct, rows.take(rest)).draws
-    none = grouped.predict_new_group(without, rows.take(rest), seed=1).draws
-    sd = b.std(axis=0).mean()
-    assert np.sqrt(np.mean((a.mean(0) - b.mean(0)) ** 2)) < 0.15 * sd  # 0.03 to 0.06 with three seeds
-    assert a.std(axis=0).mean() == pytest.approx(sd, rel=0.1)
-    assert a.std(axis=0).mean() < 0.4 * none.std(axis=0).mean()
+@pytest.mark.parametrize("unconverged", [True, False])
+def test_from_a_table_to_a_file_in_one_call(tmp_path, capsys, monkeypatch, unconverged):
+    """With chains that do not agree, made up: a rival's predictions are written, unless the network's are asked for."""
 
+    def fit(rows, *, index=slice(None), **_):
+        own = np.unique(rows.group[index])
+        verdict = SimpleNamespace(converged=False)
+        made = make_fit("real", n_groups=len(own), n_draws=60)
+        return replace(made, groups=tuple(rows.groups[g] for g in own), columns=rows.columns, verdict=verdict)
 
-def test_from_a_table_to_a_file_in_one_call(tmp_path, capsys, monkeypatch, network):
-    monkeypatch.setattr(rivals, "SHORT", SHORT)
-    monkeypatch.setattr(grouped, "estimate", lambda *args, **kwargs: network)  # compiled once for all tests
-    frame = advice.make_known("none", 1)
-    new = frame.iloc[:5].drop(columns="y").assign(g="new")
-    asked = pd.concat([frame.iloc[:5].drop(columns="y"), new])
-    found = rivals.answer(
-        frame, group="g", features=["a", "b"], outcome="y", predict=asked, out=tmp_path / "p.csv", seed=1,
-        n_folds=2, rivals=("line",), sampler=SHORT, unconverged=True,
-    )  # fmt: skip
-    said = capsys.readouterr().out
-    for text in ("kind='real'", "'new'", "on one core", "p.csv: 10 rows by the hierarchical network"):
-        assert text in said
-    assert sum(line.startswith(("line ", "network ")) for line in said.splitlines()) == 4  # of rows, and of groups
-    written = pd.read_csv(tmp_path / "p.csv")
-    assert written["g"].tolist() == ["g00"] * 5 + ["new"] * 5
-    assert written["ignorance"][5:].mean() > written["ignorance"][:5].mean()
-    assert "advised" in found.predictions
-    assert not found.fit.verdict.converged  # of so short chains
-    assert "cannot be judged" in found.advice
-    assert set(found.comparison.calibrate()) == {"50%", "90%"}
-
-
-def test_of_chains_that_disagree_nothing_is_written(tmp_path, monkeypatch, network, capsys):
-    monkeypatch.setattr(rivals, "SHORT", SHORT)
-    monkeypatch.setattr(grouped, "estimate", lambda *args, **kwargs: network)
+    monkeypatch.setattr(grouped, "estimate", lambda *_, **__: grouped.Cost(1.0, 1e6, None))
+    monkeypatch.setattr(grouped, "fit", fit)
     frame = advice.make_known("none", 1)
     asked = pd.concat([frame.iloc[:5], frame.iloc[:5].assign(g="new")]).drop(columns="y")
-    rivals.answer(
+    found = rivals.answer(
         frame, group="g", features=["a", "b"], outcome="y", predict=asked, out=tmp_path / "p.csv", seed=1,
-        n_folds=2, rivals=("line",), sampler=SHORT,
+        n_folds=2, rivals=("line",), unconverged=unconverged,
     )  # fmt: skip
-    assert "p.csv: 10 rows by a line, with a level for each group" in capsys.readouterr().out
+    whose = "the hierarchical network" if unconverged else "a line, with a level for each group"
+    said = capsys.readouterr().out
+    for text in ("kind='real'", "'new'", "on one core", f"p.csv: 10 rows by {whose}"):
+        assert text in said
+    assert sum(line.startswith(("line ", "network ")) for line in said.splitlines()) == 4  # of rows, and of groups
+    assert "cannot be judged" in found.advice
+    assert set(found.comparison.calibrate()) == {"50%", "90%"}
     written = pd.read_csv(tmp_path / "p.csv")
-    assert (written["model"] == "line").all()
-    assert written["ignorance"].isna().all()
-    assert written["noise"][:5].nunique() == written["noise"][5:].nunique() == 1
-    assert written["noise"][9] > 1.3 * written["noise"][0]  # a new group's level is not known
+    assert written["g"].tolist() == ["g00"] * 5 + ["new"] * 5
+    assert (written["model"] == ("network" if unconverged else "line")).all()
+    assert ("advised" in written) == unconverged
+    if unconverged:
+        assert written["ignorance"][5:].mean() > written["ignorance"][:5].mean()
+    else:
+        assert written["ignorance"].isna().all()
+        assert written["noise"][:5].nunique() == written["noise"][5:].nunique() == 1
+        assert written["noise"][9] > 1.3 * written["noise"][0]  # a new group's level is not known
 
 
 @pytest.mark.slow

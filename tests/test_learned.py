@@ -4,9 +4,11 @@ import json
 import re
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import jupytext
 import numpy as np
+import pymc as pm
 import pytest
 import xarray as xr
 from bnn import inference, learned
@@ -65,14 +67,6 @@ def test_what_is_wrong_with_a_file_is_said_with_its_line_and_what_would_be_right
         learned.read_answers(path)
 
 
-def test_a_file_that_was_written_is_read_again(tmp_path):
-    invented, _ = learned.simulate(30, seed=3)
-    learned.write_answers(invented, tmp_path / "class.csv", seed=3)
-    again = learned.read_answers(tmp_path / "class.csv")
-    for name in ("right", "student", "after"):
-        assert getattr(again, name).tolist() == getattr(invented, name).tolist()
-
-
 # --- what is computed
 
 
@@ -117,32 +111,24 @@ def test_a_simulated_class_has_the_gains_that_its_truth_states():
     assert np.all(abs(found[1] - found[0] - truth["gain"]) < 4 * 100 * np.sqrt(2 * 0.25 / 8000))
 
 
-def test_a_seed_makes_one_class_and_another_seed_another(tmp_path):
-    first, again, other = (learned.simulate(30, seed=seed)[0].right.tolist() for seed in (4, 4, 5))
-    assert first == again != other
-    for name in ("a", "b"):
-        learned.write_answers(learned.simulate(30, seed=4)[0], tmp_path / name, seed=9)
+def test_a_seed_makes_one_class_whose_file_is_read_again(tmp_path):
+    first, again, other = (learned.simulate(30, seed=seed)[0] for seed in (4, 4, 5))
+    assert first.right.tolist() == again.right.tolist() != other.right.tolist()
+    learned.write_answers(first, tmp_path / "a", seed=9)
+    learned.write_answers(again, tmp_path / "b", seed=9)
     assert (tmp_path / "a").read_text() == (tmp_path / "b").read_text()
-
-
-@pytest.fixture(scope="module")
-def large():
-    """A class so large that the truth is nearly known, and draws."""
-    answers, truth = learned.simulate(250, seed=11, gains=(0.0, 0.5, 1.0, 1.5, 2.0), flat=(4,), guess=0.0)
-    return answers, truth, learned.sample(answers, seed=11, draws=400, tune=400)
+    read = learned.read_answers(tmp_path / "a")
+    for name in ("right", "student", "after"):
+        assert getattr(read, name).tolist() == getattr(first, name).tolist()
 
 
 @pytest.mark.slow  # a class of 250 is sampled
-def test_the_model_finds_what_a_large_class_gained(large):
-    answers, truth, tree = large
+def test_the_model_finds_what_a_large_class_gained_and_the_question_that_tells_nothing():
+    answers, truth = learned.simulate(250, seed=11, gains=(0.0, 0.5, 1.0, 1.5, 2.0), flat=(4,), guess=0.0)
+    tree = learned.sample(answers, seed=11, draws=400, tune=400)
     gains = learned.find_gains(tree["posterior"].to_dataset(), answers)
     assert np.all(abs(gains.mean(axis=(0, 1)) - truth["gain"]) < 4 * gains.std(axis=(0, 1)))
     assert gains.std(axis=(0, 1)).max() < 4
-
-
-@pytest.mark.slow  # a class of 250 is sampled
-def test_the_model_names_the_question_that_tells_nothing_and_no_other(large):
-    _, _, tree = large
     assert np.flatnonzero(learned.find_flat(tree["posterior"].to_dataset()) > learned.SURE).tolist() == [4]
 
 
@@ -151,8 +137,6 @@ def test_the_model_that_the_page_types_is_that_of_the_module(monkeypatch):
     (vary,) = [cell for cell in cells if cell.startswith("def vary")]
     (model,) = [cell for cell in cells if cell.startswith("with pm.Model(coords=coords) as model")]
     answers, _ = learned.simulate(12, seed=2)
-    import pymc as pm
-
     monkeypatch.setattr(learned, "read_answers", lambda file: answers)
     space = {"pm": pm, "np": np, "learned": learned, "inference": inference, "file": None, "SEED": 1}
     exec(vary, space)
@@ -167,12 +151,16 @@ def test_the_model_that_the_page_types_is_that_of_the_module(monkeypatch):
 def test_the_study_s_classes_are_those_that_are_simulated(monkeypatch):
     """Its truth and its counting are those of the class with the case's seed and two questions that tell nothing."""
     answers, truth = learned.simulate(10, seed=104, flat=np.random.default_rng([104, 10]).choice(10, 2, replace=False))
-    monkeypatch.setattr(class_gains, "SETTINGS", {"draws": 60, "tune": 60})
+    rng, sizes = np.random.default_rng(0), {"loading": 10, "difficulty": 10, "gain": 10, "start": 10, "move": 10}
+    draws = {name: (("chain", "draw", name), rng.normal(size=(2, 50, n))) for name, n in sizes.items()}
+    tree = xr.DataTree.from_dict({"posterior": xr.Dataset(draws)})
+    monkeypatch.setattr(class_gains, "compile_class", lambda n: SimpleNamespace(with_data=lambda **_: None))
+    monkeypatch.setattr(class_gains.inference, "sample_nuts", lambda *_, **__: tree)
+    monkeypatch.setattr(learned, "judge", lambda *_: SimpleNamespace(converged=True))
     row = class_gains.compute(10, 104)
     assert row["truth"] == truth["gain"].tolist()
     assert row["raw"] == learned.find_raw_gains(answers)[0].tolist()
-    assert np.all(np.array(row["low"]) < row["mean"])
-    assert np.all(np.array(row["mean"]) < row["high"])
+    assert row["mean"] == learned.find_gains(tree["posterior"].to_dataset(), answers).mean(axis=(0, 1)).tolist()
 
 
 # --- the test itself, and its form

@@ -41,11 +41,6 @@ def compile_logp(model):
     return model.compile_logp(mode="FAST_COMPILE")
 
 
-def predict(model, weights):
-    """Class probabilities in the model's own graph."""
-    return model["p"].eval({model[name]: value for name, value in weights.items()}, mode="FAST_COMPILE")
-
-
 # --- density
 
 
@@ -73,11 +68,10 @@ def test_set_data_moves_the_network_to_other_points():
     model, points, weights = models.flat_bnn(X, Y), data.grid(7), draw_weights(1)
     with model:
         pm.set_data({"X": points})
-        weighted = pm.do(model, weights)
-        labels = pm.draw(weighted["y"], random_seed=0, mode="FAST_COMPILE")
-    np.testing.assert_allclose(predict(model, weights), compute_probability(weights, points), rtol=1e-12)
+        labels = pm.draw(pm.do(model, weights)["y"], random_seed=0, mode="FAST_COMPILE")
+    p = model["p"].eval({model[name]: value for name, value in weights.items()}, mode="FAST_COMPILE")
+    np.testing.assert_allclose(p, compute_probability(weights, points), rtol=1e-12)
     assert labels.shape == (49,)
-    assert np.isin(labels, (0, 1)).all()
 
 
 # --- ten classes
@@ -169,31 +163,14 @@ def cut_groups(*n_obs):
     )
 
 
-@pytest.fixture(scope="module")
-def unequal():
-    """A model of groups of 8, 1 and 5 points."""
-    return models.hierarchical_bnn(*cut_groups(8, 1, 5), n_hidden=(3, 4), sd_scale=(1, 2, 5))
-
-
-def test_groups_of_unequal_length_count_each_point_once(unequal):
-    point = draw_hierarchical(1)
-    expected = compute_hierarchical_logp(point, *cut_groups(8, 1, 5), scales=(1, 2, 5))
-    assert compile_logp(unequal)(transform(point)) == pytest.approx(expected, rel=1e-7)
-
-
-def test_the_numbers_of_points_can_be_exchanged():
-    n_obs = (2, 8, 3)
-    model, point = models.hierarchical_bnn(*cut_groups(8, 1, 5), n_hidden=(3, 4)), draw_hierarchical(1)
+def test_groups_of_unequal_length_count_each_point_once_and_can_be_exchanged():
+    old, new, scales = (8, 1, 5), (2, 8, 3), (1, 2, 5)
+    model, point = models.hierarchical_bnn(*cut_groups(*old), n_hidden=(3, 4), sd_scale=scales), draw_hierarchical(1)
+    logp, at = compile_logp(model), transform(point)
+    assert logp(at) == pytest.approx(compute_hierarchical_logp(point, *cut_groups(*old), scales), rel=1e-7)
     with model:
-        pm.set_data({"X": GROUPED.X_train, "labels": GROUPED.y_train, "n_obs": list(n_obs)})
-    expected = compute_hierarchical_logp(point, *cut_groups(*n_obs))
-    assert compile_logp(model)(transform(point)) == pytest.approx(expected, rel=1e-9)
-
-
-def test_labels_of_unequal_groups_are_one_row_of_the_points_that_count(unequal):
-    drawn = pm.draw(unequal["y"], 20, random_seed=0, mode="FAST_COMPILE")
-    assert drawn.shape == (20, 8 + 1 + 5)
-    assert set(np.unique(drawn)) == {0, 1}
+        pm.set_data({"X": GROUPED.X_train, "labels": GROUPED.y_train, "n_obs": list(new)})
+    assert logp(at) == pytest.approx(compute_hierarchical_logp(point, *cut_groups(*new), scales), rel=1e-7)
 
 
 def compute_log_prior(model, name):
@@ -271,12 +248,6 @@ def test_the_scales_of_an_unpooled_network_can_be_exchanged():
     assert compile_logp(model)(point) - before == pytest.approx(n_weights * moved, rel=1e-9)
 
 
-def test_the_articles_network_has_763_parameters():
-    moons = data.legacy_rotated_moons()
-    model = models.hierarchical_bnn(moons.X_train, moons.y_train, n_hidden=(5, 5))
-    assert sum(value.size for value in model.initial_point().values()) == 763
-
-
 def test_group_sds_may_have_a_half_cauchy_prior():
     arguments = {"X": GROUPED.X_train, "y": GROUPED.y_train, "n_hidden": (3, 4), "sd_scale": 2.0}
     normal, cauchy = (models.hierarchical_bnn(**arguments, sd_prior=name) for name in models.SD_PRIORS)
@@ -287,40 +258,26 @@ def test_group_sds_may_have_a_half_cauchy_prior():
     assert found == pytest.approx(expected, rel=1e-8)
 
 
-def test_groups_are_filled_up_with_points_that_do_not_count():
-    X, y, n_obs = models.stack_groups([np.ones((3, 2)), np.ones((1, 2))], [[0, 1, 1], [1]])
-    np.testing.assert_array_equal(n_obs, [3, 1])
-    np.testing.assert_array_equal(X[1], [[1, 1], [0, 0], [0, 0]])
-    np.testing.assert_array_equal(y, [[0, 1, 1], [1, 0, 0]])
-
-
 # --- the informed network
 
 
-def test_the_informed_density_is_that_of_a_multivariate_normal():
+@pytest.mark.parametrize("nu", [None, 3])
+def test_the_informed_density_is_that_of_a_multivariate_normal_or_t(nu):
     rng = np.random.default_rng(0)
     mean, factor = rng.normal(size=22), np.tril(rng.normal(size=(22, 22)), -1) + np.diag(1 + rng.random(22))
-    model = models.informed_bnn(X, Y, mean=mean, cholesky=factor, n_hidden=(3, 4))
+    model = models.informed_bnn(X, Y, mean=mean, cholesky=factor, nu=nu, n_hidden=(3, 4))
     z = rng.normal(size=22)
     w = mean + factor @ z
     weights = {"w1": w[:6].reshape(2, 3), "w2": w[6:18].reshape(3, 4), "w3": w[18:]}
-    # a change of variables from w to z multiplies the density by the factor's determinant
-    prior = multivariate_normal(mean, factor @ factor.T).logpdf(w) + np.log(np.diag(factor)).sum()
+    if nu is None:  # a change of variables from w to z multiplies the density by the factor's determinant
+        prior = multivariate_normal(mean, factor @ factor.T).logpdf(w) + np.log(np.diag(factor)).sum()
+    else:
+        each = student_t(nu, scale=np.sqrt((nu - 2) / nu))
+        assert each.std() == pytest.approx(1)
+        prior = each.logpdf(z).sum()
     expected = prior + bernoulli.logpmf(Y, compute_probability(weights, X)).sum()
-    assert compile_logp(model)({"z": z}) == pytest.approx(expected, rel=1e-9)
-    np.testing.assert_allclose(model["w2"].eval({model["z"]: z}, mode="FAST_COMPILE"), weights["w2"])
-
-
-def test_the_student_prior_has_the_same_covariance_and_heavier_tails():
-    rng, nu = np.random.default_rng(0), 3
-    mean, factor, z = rng.normal(size=22), np.eye(22) + np.tril(rng.normal(size=(22, 22)), -1), rng.normal(size=22)
-    model = models.informed_bnn(X, Y, mean=mean, cholesky=factor, nu=nu, n_hidden=(3, 4))
-    flat = mean + factor @ z
-    weights = {"w1": flat[:6].reshape(2, 3), "w2": flat[6:18].reshape(3, 4), "w3": flat[18:]}
-    prior = student_t(nu, scale=np.sqrt((nu - 2) / nu))
-    expected = prior.logpdf(z).sum() + bernoulli.logpmf(Y, compute_probability(weights, X)).sum()
     assert compile_logp(model)({"z": z}) == pytest.approx(expected, rel=1e-6)
-    assert prior.std() == pytest.approx(1)
+    np.testing.assert_allclose(model["w2"].eval({model["z"]: z}, mode="FAST_COMPILE"), weights["w2"])
 
 
 # --- what is refused
@@ -342,36 +299,27 @@ FINE = {
     [
         ("flat_bnn", {"y": Y + 1}, r"y holds the labels \[2\]"),
         ("flat_bnn", {"X": X[None], "y": Y[None]}, "X has 3 dimensions"),
-        ("flat_bnn", {"X": THREE_AXES, "y": LONG}, "int64; wanted: int32 in a minibatch"),
         ("flat_bnn", {"X": THREE_AXES}, "X has 3 dimensions"),
         ("flat_bnn", {"n_hidden": 5}, "n_hidden=5; wanted: two"),
         ("flat_bnn", {"n_hidden": (5, 0)}, r"n_hidden=\(5, 0\); wanted: .* at least 1"),
-        ("flat_bnn", {"n_hidden": (5, 2.5)}, r"n_hidden=\(5, 2.5\)"),
         ("flat_bnn", {"prior_sd": 0}, "prior_sd=0; wanted: .* above 0"),
-        ("flat_bnn", {"prior_sd": np.nan}, "prior_sd=nan"),
         ("flat_bnn", {"prior_sd": "1"}, "prior_sd='1'"),
         ("flat_bnn", {"total_size": 0}, "total_size=0; wanted: .* at least 1"),
-        ("flat_bnn", {"total_size": 2.5}, "total_size=2.5"),
         ("digit_bnn", {"y": CLASSES + 1}, r"\[10\]; wanted: the numbers 0 to 9"),
         ("digit_bnn", {"X": 16 * IMAGES}, "X runs from 0 to 16"),
-        ("digit_bnn", {"prior_sd": 0}, "prior_sd=0"),
         ("digit_bnn", {"X": BATCH[0], "y": BATCH[1]}, "total_size=None with a minibatch"),
         ("digit_bnn", {"X": BATCH[0], "y": LONG, "total_size": N}, "int64; wanted: int32"),
         ("digit_bnn", {"X": BATCH[0], "y": CLASSES.tolist(), "total_size": N}, "'list'>; wanted: int32"),
-        ("digit_bnn", {"X": THREE_AXES, "y": BATCH[1], "total_size": N}, "X has 3 dimensions"),
         ("unpooled_bnn", {"prior_sd": (1, 1, -1)}, r"prior_sd=\(1, 1, -1\); wanted: .* above 0, or 3"),
         ("unpooled_bnn", {"X": GROUPED.X_train, "y": GROUPED.y_train}, "X has 3 dimensions"),
         ("hierarchical_bnn", {"X": GROUPED.X_train[0]}, r"\(8, 2\); wanted: \(group, obs, feature\)"),
         ("hierarchical_bnn", {"y": GROUPED.y_train[:2]}, "3 groups, y has 2"),
-        ("hierarchical_bnn", {"X": [], "y": []}, "no groups"),
         ("hierarchical_bnn", {"X": [X[:2], np.ones((2, 3))], "y": [[0, 1]] * 2}, r"\[2, 3\] features"),
         ("hierarchical_bnn", {"X": [X[:2], X[:0]], "y": [[0, 1], []]}, "empty group"),
         ("hierarchical_bnn", {"y": GROUPED.y_train + 1}, r"y\[0\] holds the labels"),
         ("hierarchical_bnn", {"n_hidden": (3, 0)}, r"n_hidden=\(3, 0\)"),
-        ("hierarchical_bnn", {"n_hidden": 5}, "n_hidden=5"),
         ("hierarchical_bnn", {"sd_scale": (1, 2)}, r"sd_scale=\(1, 2\); wanted: .* or 3"),
         ("hierarchical_bnn", {"sd_scale": 0}, "sd_scale=0"),
-        ("hierarchical_bnn", {"sd_scale": "1"}, "sd_scale='1'"),
         ("hierarchical_bnn", {"sd_prior": "gamma"}, "'gamma'; wanted: one of halfnormal, halfcauchy"),
         ("hierarchical_bnn", {"sd_per": "unit"}, "'unit', bias=False; wanted: 'layer', or 'connection'"),
         ("hierarchical_bnn", {"sd_per": "connection", "bias": True}, "'connection', bias=True"),

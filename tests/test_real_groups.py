@@ -3,7 +3,6 @@
 import json
 
 import numpy as np
-import pandas as pd
 import pytest
 from bnn import grouped, outcome, rivals
 from bnn.report import DATA
@@ -28,13 +27,9 @@ def test_contraception_is_as_r_prints_it():
 def test_verbal_aggression_is_as_r_prints_it():
     wide = study.load_table("aggression")
     assert wide["gender"].value_counts().to_dict() == {"F": 243, "M": 73}
-    assert (wide["anger"].min(), wide["anger"].max(), wide["anger"].sum()) == (11, 39, 6321)
     answers = {name: wide[name].value_counts()[["no", "perhaps", "yes"]].tolist() for name in study.ITEMS}
     assert np.sum(list(answers.values()), axis=0).tolist() == [3973, 2081, 1530]
     assert answers["s1_want_curse"] == [91, 95, 130]
-    assert answers["s4_do_shout"] == [259, 43, 14]
-    shout = [answers[name] for name in study.ITEMS if name.endswith("shout")]
-    assert np.sum(shout, axis=0).tolist() == [1761, 499, 268]
 
 
 def test_of_a_question_its_properties_are_kept_and_who_says_perhaps_agrees():
@@ -49,13 +44,6 @@ def test_of_a_question_its_properties_are_kept_and_who_says_perhaps_agrees():
     np.testing.assert_allclose(means, [1 / 2, 1 / 2, 1 / 3, 1 / 3])
 
 
-def test_every_third_person_is_asked():
-    rows = study.read_rows("aggression")
-    assert [int(name) for name in rows.groups] == list(range(1, 317, 3))
-    assert np.bincount(rows.group).tolist() == [24] * 106
-    assert len(study.read_rows("aggression", every=1).groups) == 316
-
-
 @every_table
 def test_every_column_says_what_it_holds_and_every_origin_is_cited(name):
     source = study.SOURCES[name]
@@ -63,13 +51,12 @@ def test_every_column_says_what_it_holds_and_every_origin_is_cited(name):
     assert f"{{{source.cite}," in (DATA.parent / "references.bib").read_text()
 
 
-@pytest.mark.parametrize(("name", "old", "new"), [("contraception", "18.44", "18.45"), ("aggression", ",no", ",yes")])
-def test_a_file_that_was_changed_is_refused(tmp_path, monkeypatch, name, old, new):
-    text = (study.FOLDER / study.FILES[name]).read_text()
-    (tmp_path / study.FILES[name]).write_text(text.replace(old, new, 1))
+def test_a_file_that_was_changed_is_refused(tmp_path, monkeypatch):
+    text = (study.FOLDER / study.FILES["contraception"]).read_text()
+    (tmp_path / study.FILES["contraception"]).write_text(text.replace("18.44", "18.45", 1))
     monkeypatch.setattr(study, "FOLDER", tmp_path)
     with pytest.raises(ValueError, match="was changed since it was published"):
-        study.read_rows(name)
+        study.read_rows("contraception")
 
 
 # --- the scores
@@ -119,11 +106,3 @@ def test_partitions_are_averaged_and_other_rows_left_alone():
     gain = study.gather(table, "contraception").gain("network", "line")[0]
     assert gain == pytest.approx(60 * -1.0 / sizes.sum())
     assert study.gather(table, "contraception", seeds=(1,)).gain("network", "line")[0] == 0
-
-
-def test_both_partitions_have_every_model_but_bambi_has_no_groups():
-    cases = pd.DataFrame(study.CASES)
-    found = cases.groupby(["data", "over", "model"]).size()
-    assert (found == study.N_FOLDS * len(study.SEEDS)).all()
-    assert len(found) == len(study.SOURCES) * (len(study.MODELS) + len(rivals.RIVALS))
-    assert ("contraception", "groups", "hierarchical line") not in found

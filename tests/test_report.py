@@ -1,6 +1,6 @@
 """Numbers as the book prints them: each is read back as what it was printed as."""
 
-from html.parser import HTMLParser
+import re
 
 import numpy as np
 import pytest
@@ -9,19 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tools import outputs
 
-VALUES = st.floats(-1e6, 1e6)
-ERRORS = st.floats(1e-12, 1e4)
-
-
-def print_text(text):
-    """An output that shows this text."""
-    return [{"output_type": "stream", "name": "stdout", "text": text}]
-
-
 # --- the four kinds
 
 
-@given(VALUES, ERRORS, st.none() | st.integers(2, 1000))
+@given(st.floats(-1e6, 1e6), st.floats(1e-12, 1e4), st.none() | st.integers(2, 1000))
 def test_a_monte_carlo_number_is_read_back_with_its_error_and_seeds(value, error, n):
     text = report.monte_carlo(value, error, n)
     reading = outputs.read_text(f"accuracy {text} %")
@@ -30,11 +21,7 @@ def test_a_monte_carlo_number_is_read_back_with_its_error_and_seeds(value, error
     assert abs(found.value - value) <= 1.001 * found.value_half + 1e-9 * abs(value)
     assert abs(found.error - error) <= 1.001 * found.error_half
     assert found.nu == (n - 1 if n else outputs.DEFAULT_NU)
-
-
-@given(VALUES, ERRORS)
-def test_a_monte_carlo_number_has_digits_enough_to_be_compared(value, error):
-    assert outputs.find_coarse(print_text(report.monte_carlo(value, error))) == []
+    assert outputs.find_coarse([{"output_type": "stream", "name": "stdout", "text": text}]) == []
 
 
 @pytest.mark.parametrize(
@@ -82,11 +69,9 @@ def test_a_measured_number_is_read_back_as_text(unit):
     [
         (lambda: report.monte_carlo(1, -1), "error=-1; wanted: .* not below 0"),
         (lambda: report.monte_carlo(np.nan, 1), "value=nan"),
-        (lambda: report.monte_carlo(1, np.inf), "error=inf"),
         (lambda: report.monte_carlo(1, 1, n=1), "n=1; wanted: at least 2"),
         (lambda: report.spread([1.0]), r"\(1,\); wanted: \(seed,\) with at least 2"),
         (lambda: report.diagnostic(1, "below (1)", True), r"'below \(1\)'; wanted: words without"),
-        (lambda: report.diagnostic(1, "R-hat: 1", True), "'R-hat: 1'"),
     ],
 )
 def test_a_number_that_could_not_be_read_back_is_refused(call, message):
@@ -97,31 +82,16 @@ def test_a_number_that_could_not_be_read_back_is_refused(call, message):
 # --- tables
 
 
-class Tags(HTMLParser):
-    """The tags of some HTML, with attributes, and its text."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.tags, self.text = [], []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data):
-        self.text.append(data)
-
-
 @pytest.fixture
 def table():
     return report.Table(["Model", "Accuracy, %"], [["forest <script>", "84.80 ± 0.31"], ["a & b", 97]], "Scores < 100")
 
 
 def test_a_table_escapes_what_looks_like_html_and_has_heads_with_scopes(table):
-    page = Tags(table._repr_html_())
-    assert {tag for tag, _ in page.tags} == {"table", "caption", "thead", "tbody", "tr", "th", "td"}
-    assert {"Scores < 100", "forest <script>", "a & b"} <= set(page.text)
-    assert [attrs["scope"] for tag, attrs in page.tags if tag == "th"] == ["col", "col", "row", "row"]
+    page = table._repr_html_()
+    assert "Scores &lt; 100" in page
+    assert "forest &lt;script&gt;" in page
+    assert re.findall(r'scope="(\w+)"', page) == ["col", "col", "row", "row"]
 
 
 def test_a_tables_numbers_are_the_same_in_text_and_in_html(table):
@@ -145,17 +115,7 @@ def test_a_row_of_the_wrong_length_is_refused():
 # --- data files
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
+def test_a_missing_file_says_what_to_run(tmp_path, monkeypatch):
     monkeypatch.setattr(report, "DATA", tmp_path)
-    return tmp_path
-
-
-def test_data_are_read_as_written(folder):
-    (folder / "speed.json").write_text('{"rows": [1]}')
-    assert report.read_data("speed") == {"rows": [1]}
-
-
-def test_a_missing_file_says_what_to_run(folder):
     with pytest.raises(FileNotFoundError, match=r"book/data/speed.json is missing; `make studies` writes it"):
         report.read_data("speed")

@@ -2,6 +2,7 @@
 
 import gzip
 import re
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -130,16 +131,9 @@ def test_carried_columns_keep_all_their_digits_and_may_be_called_na(frame, write
     assert rows.ids["NA"].tolist() == frame["NA"].tolist()
 
 
-def test_columns_named_by_numbers_are_found():
-    frame = pd.DataFrame({1: ["a", "b"], 2: [0.5, 1.5], 3: [0, 1]})
-    rows = table.read_table(frame, group="1", features=["2"], label="3")
-    assert rows.values.ravel().tolist() == [0.5, 1.5]
-
-
 @pytest.mark.parametrize(
     ("labels", "classes"),
     [
-        ([True, False], None),
         ([1.0, 0.0], None),
         (["True", "0"], None),
         (["yes", "no"], ("no", "yes")),
@@ -152,11 +146,6 @@ def test_the_second_class_is_1(frame, labels, classes):
     assert found.tolist() == [1, int(labels[0] == labels[1])] * 31
 
 
-def test_rows_to_predict_need_no_label(frame):
-    rows = table.read_table(frame.drop(columns="moved"), **(GOOD | {"label": None}))
-    assert (rows.labels, rows.count()[1]) == (None, None)
-
-
 # --- what is refused, in which words -------------------------------------------------------------------------
 
 
@@ -164,12 +153,9 @@ def test_rows_to_predict_need_no_label(frame):
     ("text", "words"),
     [
         ("", ["people.csv is no table", "a CSV file"]),
-        ("\ntown,age,income,moved\nUlm,30,1,0\n", ["people.csv is no table"]),
         ("town,age,income,moved\nUlm,30,1,0,5\n", ["line 2"]),
         ("town,age,income,moved\n", ["people.csv has names and no rows"]),
         ("town,age,,moved\nUlm,30,1,0\n", ["no column 'income'; there are 'town', 'age', ''"]),
-        ("town,age,age,income,moved\nUlm,30,31,1,0\n", ["column 'age' is there or asked for twice"]),
-        ("town,age,income,moved\nUlm,30,1,0\nUlm,,2,1\n", ["people.csv: feature 'age' is missing", "(line 3)"]),
         ("town;age;income;moved\nUlm;30;1;0\n", ["'town;age;income;moved'; pass sep=';' or"]),
         ("town;age;income;moved\nUlm;30;1,5;0\n", ["pass sep=';' or", "decimal=','"]),  # a comma in the second line
     ],
@@ -189,14 +175,12 @@ def test_a_file_in_another_encoding_and_one_that_is_not_there_are_named(write):
     ("changes", "words"),
     [
         ({"features": ["age", "incom"]}, ["no column 'incom'; there are 'town', 'age'", "Did you mean 'income'?"]),
-        ({"group": "Town"}, ["no column 'Town'"]),
         ({"group": 3}, ["no column 3"]),
         ({"features": ["age", "town"]}, ["column 'town' is there or asked for twice"]),
         ({"features": "age"}, ["features='age'", "lists of column names"]),
         ({"features": []}, ["at least one feature"]),
         ({"ids": "name"}, ["ids='name'"]),
         ({"classes": "no"}, ["classes='no'", "two values"]),
-        ({"classes": ("no", "no")}, ["classes=('no', 'no')"]),
         ({"classes": {"no": 0, "yes": 1}}, ["classes={'no': 0, 'yes': 1}"]),
         ({"classes": (0, 1), "label": None}, ["classes=(0, 1)", "label"]),
         ({"decimal": ";"}, ["decimal=';'", "'.' or ','"]),
@@ -218,7 +202,6 @@ MISSING = [np.nan] + [1.0] * 61
         ("moved", MISSING, ["label 'moved' is missing in 1 row of 62 (row 0)", "label=None"]),
         ("age", ["young", "old"] + [1] * 60, ["'age' holds text, 'young' and 'old', in 2 rows of 62 (rows 0 and 1)"]),
         ("income", [np.inf] + [1.0] * 61, ["'income' is infinite or beyond 1e150 in 1 row of 62 (row 0)"]),
-        ("income", [-1e200] + [1.0] * 61, ["'income' is infinite or beyond 1e150", "another unit"]),
         ("moved", YES, ["'no' (31 rows)", "wanted: 0 and 1. classes=('no', 'yes')"]),
         ("moved", [2, *[0, 1] * 30, 0], ["'2' (1 row); wanted: two classes, '0' and '1'"]),
     ],
@@ -227,36 +210,24 @@ def test_values_that_cannot_be_used_are_counted_and_located(frame, column, value
     refuses(frame.assign(**{column: values}), *words)
 
 
-def test_labels_outside_the_named_classes_are_refused(frame):
-    refuses(frame.assign(moved=YES), "'no' (31 rows)", "'no' and 'Yes'", classes=("no", "Yes"))
-
-
-@pytest.mark.parametrize("number", ["1,5", "1,234", "-1,5", "1,234.5"])
+@pytest.mark.parametrize("number", ["1,5", "1,234.5"])
 def test_a_comma_is_not_taken_for_a_decimal_comma_or_a_mark_for_thousands(write, number):
     path = write(f'town,age,income,moved\nUlm,30,"{number}",0\n')
     refuses(path, f"'income' holds text, '{number}'", "line 2", "'.' as the decimal point", "decimal=','")
 
 
-@pytest.mark.parametrize("number", ["1.234", "1.234,5", "-1.234"])
+@pytest.mark.parametrize("number", ["1.234", "1.234,5"])
 def test_with_a_decimal_comma_a_point_is_no_part_of_a_number(write, number):
     path = write(f"town;age;income;moved\nUlm;{number};1,5;0\nBonn;999;2;1\n")
     refuses(path, f"'age' holds text, '{number}'", "',' as the decimal point", sep=";", decimal=",")
 
 
-def test_rows_may_bear_one_number_more_than_once(frame):
-    twice = pd.concat([frame, frame])
-    assert table.read_table(twice, **GOOD).values.shape == (124, 2)
-    twice["income"] = twice["income"].where(twice["name"] != "person 5")
-    refuses(twice, "feature 'income' is missing in 2 rows of 124 (rows 5 and 5)")
-
-
 def test_everything_that_is_wrong_with_the_values_is_said_at_once(frame):
-    frame.loc[3, "income"] = np.nan
-    frame.loc[4, "income"] = np.inf
-    frame.loc[5, "moved"] = 7
-    refuses(
-        frame, "3 things are wrong", "- feature 'income' is missing", "- feature 'income' is inf", "- label 'moved'"
-    )
+    twice = pd.concat([frame, frame])  # rows may bear one number more than once
+    twice["income"] = twice["income"].where(twice["name"] != "person 5")
+    twice["moved"] = twice["moved"].where(twice["name"] != "person 7", 7)
+    refuses(twice, "2 things are wrong", "- feature 'income' is missing in 2 rows of 124 (rows 5 and 5)", "- label")
+    refuses(frame.assign(moved=YES), "'no' (31 rows)", "'no' and 'Yes'", classes=("no", "Yes"))
 
 
 # --- splitting -----------------------------------------------------------------------------------------------
@@ -299,8 +270,7 @@ def test_training_rows_have_mean_0_and_sd_1_whatever_the_test_rows_are(frame):
 
 def test_one_seed_gives_one_split_and_another_gives_another(rows):
     a, b, c = (np.concatenate(table.split_rows(rows, seed=seed).rows_train) for seed in (1, 1, 2))
-    np.testing.assert_array_equal(a, b)
-    assert not np.array_equal(a, c)
+    assert a.tolist() == b.tolist() != c.tolist()
 
 
 def test_a_group_of_one_class_can_be_asked_for(frame):
@@ -322,7 +292,6 @@ def fails_to_split(rows, *words, **options):
         ({"town": "Ulm"}, ["1 values of 'town'", "two groups or more"]),
         ({"town": ["ulm"] * 2 + ["Ulm"] * 60}, ["in group 'ulm' (2 rows, 1 of class 1)", "at least 10"]),
         ({"town": np.arange(62)}, ["and 42 more", "at least 10"]),
-        ({"age": 3}, ["the same in all training rows: 'age'"]),
         ({"age": np.tile([1e-320, -1e-320], 31)}, ["the same in all training rows: 'age'"]),
     ],
 )
@@ -330,12 +299,9 @@ def test_tables_that_no_model_can_learn_from_are_refused(frame, changes, words):
     fails_to_split(table.read_table(frame.assign(**changes), **GOOD), *words)
 
 
-def test_a_feature_that_varies_in_test_rows_alone_is_refused(frame, rows):
+def test_a_feature_that_varies_in_test_rows_alone_and_a_table_without_labels_are_refused(frame, rows):
     varies = np.isin(np.arange(62), table.split_rows(rows, seed=0).rows_test[0])
     fails_to_split(table.read_table(frame.assign(age=varies), **GOOD), "the same in all training rows: 'age'")
-
-
-def test_rows_without_labels_cannot_be_split(frame):
     fails_to_split(table.read_table(frame, **(GOOD | {"label": None})), "label=None", "wanted: labels")
 
 
@@ -394,33 +360,23 @@ def test_predictions_have_a_mean_an_interval_and_two_kinds_of_uncertainty(rows, 
     assert list(found)[:4] == ["row", "name", "town", "moved"]
 
 
-def test_predictions_are_written_over_predictions_and_never_over_the_readers_table(frame, rows, draws, tmp_path):
+def test_predictions_are_written_whole_over_predictions_and_never_over_a_table(rows, draws, tmp_path, monkeypatch):
     path = tmp_path / "predictions.csv"
     found = table.write_predictions(path, rows, draws)
     pd.testing.assert_frame_equal(pd.read_csv(path), found, check_dtype=False)
     table.write_predictions(path, rows, draws / 2)
     assert pd.read_csv(path)["probability"].max() <= 0.5
+    before = path.read_bytes()
+    monkeypatch.setattr(pd.DataFrame, "to_csv", Mock(side_effect=OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        table.write_predictions(path, rows, draws)
+    assert path.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["predictions.csv"]
-    frame.to_csv(path, index=False)
+    path.write_text("town,age\nUlm,3\n")
     before = path.read_bytes()
     with pytest.raises(ValueError, match=r"predictions\.csv is there already"):
         table.write_predictions(path, rows, draws)
     assert path.read_bytes() == before
-
-
-def test_a_failed_write_leaves_what_was_there(rows, draws, tmp_path, monkeypatch):
-    path = tmp_path / "predictions.csv"
-    table.write_predictions(path, rows, draws)
-    before = path.read_bytes()
-
-    def fail(*_, **__):
-        raise OSError("disk full")
-
-    monkeypatch.setattr(pd.DataFrame, "to_csv", fail)
-    with pytest.raises(OSError, match="disk full"):
-        table.write_predictions(path, rows, draws / 2)
-    assert path.read_bytes() == before
-    assert [p.name for p in tmp_path.iterdir()] == ["predictions.csv"]
 
 
 def test_predictions_that_do_not_fit_are_refused(frame, rows, draws):

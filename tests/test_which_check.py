@@ -99,14 +99,6 @@ def test_readouts_given_the_rest_have_the_mean_and_covariance_of_bayesian_regres
         np.testing.assert_allclose(np.cov(found[:, group].T), cov, atol=0.05 * np.diag(cov).max())
 
 
-def test_a_group_without_rows_has_the_readouts_of_its_prior(rows):
-    truth = draw_truth(RNG)
-    same = {name: np.broadcast_to(truth[name], (1, 5000, *np.shape(truth[name]))) for name in truth}
-    x, y, g = (values[rows[2] != 5] for values in rows)
-    found = which_check.draw_readouts(same, x, y, g, np.random.default_rng(1))[0, :, -1, 0]
-    assert stats.kstest((found - truth["mu"][0]) / truth["sd"][0], "norm").pvalue > LEVEL
-
-
 def test_pit_values_notice_predictions_from_elsewhere(rows):
     x, g = rows[2] * 0.3 - 1, rows[2]
     truth = draw_truth(np.random.default_rng(3))
