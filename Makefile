@@ -6,7 +6,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 export PYTHON
 export PYTHONPATH := book
-# What a shell may say to Python, pytest and Jupyter before a line of ours is read; book/bnn/environment.py overrules the rest.
+# What a shell may say to Python, pytest and Jupyter before a line of ours is read; book/bookkit/environment.py overrules the rest.
 export LC_ALL := C.UTF-8
 export PYTHONUTF8 := 1
 unexport PYTHONHASHSEED PYTHONHOME PYTHONINSPECT PYTHONOPTIMIZE PYTHONSTARTUP PYTHONWARNINGS PYTEST_ADDOPTS PYTEST_PLUGINS \
@@ -23,7 +23,7 @@ endif
 help:
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
 
-$(INSTALLED): requirements.txt book/tools/setup.sh book/bnn/environment.py .python-version
+$(INSTALLED): requirements.txt book/tools/setup.sh book/bookkit/environment.py .python-version
 	@book/tools/setup.sh
 
 pairs: $(INSTALLED)
@@ -80,7 +80,7 @@ $(READER)/.installed: .binder/requirements.txt | $(INSTALLED)
 	@$(BIN)/python -m venv $(READER)
 	@sync="$(BIN)/uv pip sync --quiet --python $(READER)/bin/python --link-mode copy --require-hashes .binder/requirements.txt"; \
 		$$sync || $$sync --system-certs
-	@$(READER)/bin/python book/bnn/environment.py --install
+	@$(READER)/bin/python book/bookkit/environment.py --install
 	@touch $@
 
 binder-check: $(INSTALLED) $(READER)/.installed  ## run chapters as a Binder pod would: 1 CPU, 2 GB, no network (CHAPTER=moons)

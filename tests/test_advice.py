@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from bnn import grouped, rivals
+from hbnn.tables import grouped, rivals
 from studies import advice
 
 KINDS = tuple(advice.RIGHT)

@@ -3,8 +3,8 @@
 import numpy as np
 import pymc as pm
 import pytest
-from bnn import data, models
-from bnn.report import read_data
+from bookkit import data, models
+from bookkit.report import read_data
 from studies import _approximations, _replicate, cheaper_ways, one_choice, replication
 
 Y = np.array([0.3, -1.2, 2.0])

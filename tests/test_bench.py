@@ -6,8 +6,8 @@ import platform
 import numpy as np
 import numpyro
 import pytest
-from bnn import data, models, report
-from bnn.diagnose import diagnose
+from bookkit import data, models, report
+from hbnn.diagnostics import diagnose
 from scipy.special import expit, log_expit
 from scipy.stats import norm
 from studies._bench import __main__ as harness

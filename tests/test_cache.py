@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pymc as pm
 import pytest
-from bnn import cache, data, inference, models
-from bnn.fuse import fuse
+from bookkit import cache, data, models
+from hbnn import fuse, sampling
 
-ASKED = inference.ONE_CORE | {"chains": 2, "draws": 20, "tune": 20}
+ASKED = sampling.ONE_CORE | {"chains": 2, "draws": 20, "tune": 20}
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ class Sampler:
         self.change = lambda tree: tree
 
     def draw(self, **asked):
-        """What `bnn.cache.cached(pm.sample)` returns, for `make_model()` and seed 1 unless told otherwise."""
+        """What `bookkit.cache.cached(pm.sample)` returns, for `make_model()` and seed 1 unless told otherwise."""
         return cache.cached(self.sample)(**({"model": make_model(), "random_seed": 1} | ASKED | asked))
 
     def sample(self, draws, *, model, random_seed, **asked):
@@ -140,7 +140,9 @@ def test_another_arithmetic_is_another_posterior():
 
 @pytest.mark.slow  # where names differ, chapters take longer, and print the same
 def test_another_process_finds_the_same_name():
-    code = "from bnn import cache, data, models\nfrom bnn.fuse import fuse\n" + inspect.getsource(name_hierarchy)
+    code = "from bnn import cache, data, models\nfrom hbnn.fusion._arrange import fuse\n" + inspect.getsource(
+        name_hierarchy
+    )
     environ = os.environ | {"PYTHONHASHSEED": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", code + "print(name_hierarchy())"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environ)

@@ -5,8 +5,8 @@ The long one is a record, `book/data/calibration.json`, which the chapter on hie
 
 import numpy as np
 import pytest
-from bnn import inference, models
-from bnn.fuse import fuse
+from bookkit import models
+from hbnn import fuse, sampling
 from scipy import stats
 from studies import calibration
 
@@ -21,7 +21,7 @@ def find_p_value(monkeypatch, **options):
     monkeypatch.setattr(calibration, "SETTINGS", SETTINGS)
     _, X, y = calibration.draw_truth("flat", 1)
     model = models.flat_bnn(X[0], y[0], n_hidden=(3, 3), **options)
-    compiled = inference.compile_nuts(fuse(model))
+    compiled = sampling.compile_nuts(fuse(model))
     monkeypatch.setattr(calibration, "compile_model", lambda name: compiled)
     ranks = np.array([calibration.compute("flat", seed)["rank of log likelihood"] for seed in SEEDS])
     return stats.kstest((ranks + 0.5) / (calibration.N_RANKS + 1), "uniform").pvalue

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pymc as pm
 import pytest
-from bnn import reference
-from bnn.posteriors import CURVES, FLAT
+from hbnn.reference import scoring
+from hbnn.reference.posteriors import CURVES, FLAT
 from jax.flatten_util import ravel_pytree
 from studies import _entrants, challenge, reference_scores
 from studies._entrants import BLOCK, Budget, Chain
@@ -156,27 +156,27 @@ def draws():
 
 
 def test_right_draws_are_right_and_few_of_them_too_few(draws):
-    truth, run = reference.load_reference(FLAT), make_run(draws)
-    assert challenge.judge(run, 800, truth)["verdict"] == reference.RIGHT
+    truth, run = scoring.load_reference(FLAT), make_run(draws)
+    assert challenge.judge(run, 800, truth)["verdict"] == scoring.RIGHT
     few = challenge.judge(run, 60, truth)
-    assert (few["verdict"], few["draws"], few["spent"]) == (reference.FEW, 60, 6000.0)
+    assert (few["verdict"], few["draws"], few["spent"]) == (scoring.FEW, 60, 6000.0)
     assert few["ess"] < 400
     assert challenge.judge(run, 3, truth)["verdict"] == challenge.STILL
 
 
 def test_a_bias_of_half_a_posterior_sd_is_wrong_and_reported_as_it_is(draws):
-    truth = reference.load_reference(FLAT)
+    truth = scoring.load_reference(FLAT)
     k = truth.names.index("log_lik")
     draws[..., k] -= 0.5 * truth.draws[:, k].std()
     found = challenge.judge(make_run(draws), 800, truth)
-    assert (found["verdict"], found["at"]) == (reference.WRONG, "log_lik")
+    assert (found["verdict"], found["at"]) == (scoring.WRONG, "log_lik")
     assert found["log_lik_bias"] == pytest.approx(-0.5, abs=0.06)
 
 
 def test_what_is_behind_the_prefix_is_not_seen_and_what_is_not_finite_called_so(draws):
-    truth = reference.load_reference(FLAT)
+    truth = scoring.load_reference(FLAT)
     draws[:, 500:] += 5
-    assert challenge.judge(make_run(draws), 500, truth)["verdict"] == reference.RIGHT
+    assert challenge.judge(make_run(draws), 500, truth)["verdict"] == scoring.RIGHT
     draws[2, 100] = np.nan
     assert challenge.judge(make_run(draws), 500, truth)["verdict"] == challenge.BROKEN
 
@@ -199,7 +199,7 @@ def test_a_row_scores_each_budget_by_its_own_clock(monkeypatch, draws):
     assert row["cpu_draws"] == [133, 266, 400]  # once, twice and three times its seconds
     assert row["warmup"] == 28
     assert row["capped"] is False
-    assert row["verdict"][-1] == reference.RIGHT
+    assert row["verdict"][-1] == scoring.RIGHT
 
 
 def test_a_start_has_scales_of_one(gaussian):

@@ -5,7 +5,7 @@ import jupytext
 import nbformat
 import nbval_chosen
 import pytest
-from bnn import report
+from bookkit import report
 from nbformat.v4 import new_code_cell, new_notebook
 from tools import chapters
 

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from bnn.claims import MIME, Claims, find_error, find_p, is_above, judge_together
+from bookkit.claims import MIME, Claims, find_error, find_p, is_above, judge_together
 from scipy import stats
 from tools import outputs
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from bnn import curves
+from bookkit import curves
 
 SIZES = {"theophylline": (12, 132), "chicks": (50, 578), "soybean": (48, 412), "dialysers": (20, 140)}  # as published
 # a row of each as R prints it: individual, where, what

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from bnn import data, inference, score
+from bookkit import data
+from hbnn import _checks, sampling, scores
 from scipy import integrate, stats
 from sklearn.datasets import make_moons
 from sklearn.preprocessing import scale
@@ -213,12 +214,12 @@ X, Y = [[0.0, 1.0], [2.0, 3.0]], [0, 1]
 )
 def test_wrong_data_are_named(X, y, message):
     with pytest.raises(ValueError, match=message):
-        data.check_data(X, y, name="z")
+        _checks.check_data(X, y, name="z")
 
 
 @pytest.mark.parametrize("labels", [[0, 1], [0.0, 1.0], [False, True], np.array([0, 1], dtype="int8")])
 def test_labels_of_any_number_type_become_int32(labels):
-    X_checked, y = data.check_data(X, labels)
+    X_checked, y = _checks.check_data(X, labels)
     assert (X_checked.dtype, y.dtype, y.tolist()) == (np.float64, np.int32, [0, 1])
 
 
@@ -235,11 +236,11 @@ def test_labels_of_any_number_type_become_int32(labels):
         (lambda: data.bayes_scores(0.3, n_grid=1), "n_grid=1; wanted: .* at least 2"),
         (lambda: data.flat_moons(seed=0).group(0), r"\(500, 2\), one category"),
         (lambda: data.bayes_probability(np.zeros((1, 2)), data.legacy_rotated_moons(), 0.3), "g=None .*18 categories"),
-        *((lambda seed=seed: data.check_seed(seed), f"seed={seed!r}") for seed in (None, True, -1, 1.5, "1")),
+        *((lambda seed=seed: _checks.check_seed(seed), f"seed={seed!r}") for seed in (None, True, -1, 1.5, "1")),
         (lambda: data.flat_moons(seed=None), "seed=None"),
         (lambda: data.rotated_moons(seed=None), "seed=None"),
-        (lambda: inference.fit_advi(None, 10, seed=None), "seed=None"),
-        (lambda: score.monte_carlo_error(np.full((9, 2), 0.5), np.array([0, 1]), seed=None), "seed=None"),
+        (lambda: sampling.fit_advi(None, 10, seed=None), "seed=None"),
+        (lambda: scores.monte_carlo_error(np.full((9, 2), 0.5), np.array([0, 1]), seed=None), "seed=None"),
     ],
 )
 def test_a_wrong_argument_is_named(call, message):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from arviz_stats.base import array_stats
-from bnn import diagnose
+from hbnn import diagnostics
 from scipy import signal, stats
 
 
@@ -36,7 +36,7 @@ def test_the_figures_are_those_of_arviz(kind, request):
     tree = xr.DataTree.from_dict(
         {"posterior": xr.Dataset({"x": (("chain", "draw", "quantity"), values)}, {"chain": range(4)})}
     )
-    found = diagnose.diagnose(values)
+    found = diagnostics.diagnose(values)
     functions = {"rhat": az.rhat, "ess": az.ess, "mcse": az.mcse}
     # ArviZ's own default is 5.5 % at each end
     functions |= {"ess_tail": lambda tree: az.ess(tree, method="tail", prob=(0.05, 0.95))}
@@ -64,7 +64,7 @@ def make_odd_chains(kind, shape):
 def test_the_figures_are_those_of_arviz_for_odd_chains_too(kind):
     for shape in [(4, 300, 20), (3, 101, 5), (2, 9, 20), (2, 8, 20), (2, 5, 20), (2, 4, 20)]:
         values = make_odd_chains(kind, shape)
-        found, columns = diagnose.diagnose(values), np.moveaxis(values, 2, 0)
+        found, columns = diagnostics.diagnose(values), np.moveaxis(values, 2, 0)
         wanted = {
             "rhat": [array_stats.rhat(c) for c in columns],
             "ess": [array_stats.ess(c) for c in columns],
@@ -76,51 +76,51 @@ def test_the_figures_are_those_of_arviz_for_odd_chains_too(kind):
 
 
 def test_a_block_of_quantities_is_judged_as_each_alone():
-    values = make_odd_chains("apart", (2, 50, 2 * diagnose.BLOCK + 1))
-    together = diagnose.diagnose(values)
-    for i in (0, diagnose.BLOCK, 2 * diagnose.BLOCK):
-        alone = diagnose.diagnose(values[:, :, i : i + 1])
+    values = make_odd_chains("apart", (2, 50, 2 * diagnostics.BLOCK + 1))
+    together = diagnostics.diagnose(values)
+    for i in (0, diagnostics.BLOCK, 2 * diagnostics.BLOCK):
+        alone = diagnostics.diagnose(values[:, :, i : i + 1])
         assert {name: figure[i] for name, figure in together.items()} == {name: f[0] for name, f in alone.items()}
 
 
 def test_the_mcse_is_the_spread_of_means_over_repeated_chains():
     values = np.random.default_rng(1).normal(size=(4, 250, 200))  # each quantity is a repetition
-    assert diagnose.diagnose(values)["mcse"].mean() == pytest.approx(values.mean(axis=(0, 1)).std(ddof=1), rel=0.2)
+    assert diagnostics.diagnose(values)["mcse"].mean() == pytest.approx(values.mean(axis=(0, 1)).std(ddof=1), rel=0.2)
 
 
 def test_good_chains_converged(good):
-    found = diagnose.judge(good, 0)
+    found = diagnostics.judge(good, 0)
     assert found["converged"] is True
-    figures = diagnose.diagnose(good)
+    figures = diagnostics.diagnose(good)
     assert (found["max R-hat"], found["min bulk ESS"]) == (figures["rhat"].max(), figures["ess"].min())
     assert found["min tail ESS"] == figures["ess_tail"].min()
 
 
 def test_one_chain_elsewhere_is_not_converged(good):
     good[3, :, 1] += 2
-    assert diagnose.judge(good, 0)["converged"] is False
+    assert diagnostics.judge(good, 0)["converged"] is False
 
 
 def test_one_chain_that_is_too_wide_is_not_converged(good):
     good[3, :, 1] *= 3  # the same mean: seen by the folded R-hat only
-    assert diagnose.judge(good, 0)["converged"] is False
+    assert diagnostics.judge(good, 0)["converged"] is False
 
 
 def test_chains_that_are_each_stuck_at_one_value_are_not_converged():
     values = np.repeat(np.arange(4.0)[:, None, None], 500, axis=1)
-    assert diagnose.judge(values, 0)["converged"] is False
+    assert diagnostics.judge(values, 0)["converged"] is False
 
 
 def test_too_few_effective_draws_are_not_converged(good):
-    assert diagnose.judge(good[:, :60], 0)["converged"] is False
+    assert diagnostics.judge(good[:, :60], 0)["converged"] is False
 
 
 def test_slow_chains_are_not_converged(slow):
-    assert diagnose.judge(slow, 0)["converged"] is False
+    assert diagnostics.judge(slow, 0)["converged"] is False
 
 
 def test_divergences_are_counted_beside_the_verdict(good):
-    found = diagnose.judge(good, np.int64(7))
+    found = diagnostics.judge(good, np.int64(7))
     assert (found["divergences"], found["converged"]) == (7, True)
 
 
@@ -136,7 +136,7 @@ def test_divergences_are_counted_beside_the_verdict(good):
 )
 def test_wrong_values_are_named(values, message):
     with pytest.raises(ValueError, match=message):
-        diagnose.diagnose(values)
+        diagnostics.diagnose(values)
 
 
 # --- the sampler
@@ -154,15 +154,15 @@ def make_tree(shape=(4, 500), divergent=(), depth=5, energy=None):
 
 
 def test_divergences_are_counted_over_all_chains():
-    assert diagnose.count_divergences(make_tree(divergent=[(0, 3), (2, 3), (2, 4)])) == 3
+    assert diagnostics.count_divergences(make_tree(divergent=[(0, 3), (2, 3), (2, 4)])) == 3
 
 
 def test_the_depth_is_judged_by_the_limit_of_every_engine():
     depth = np.tile(np.arange(1, 11), (4, 50))  # each depth from 1 to 10 in a tenth of the draws
-    assert diagnose.tree_depth(make_tree(depth=depth)) == pytest.approx(0.1)
+    assert diagnostics.tree_depth(make_tree(depth=depth)) == pytest.approx(0.1)
     steps = {"n_steps": (("chain", "draw"), 2**depth - 1)}  # another engine than nutpie says how many there were
     other = xr.DataTree.from_dict({"sample_stats": xr.Dataset(steps)})
-    assert diagnose.tree_depth(other) == pytest.approx(0.1)
+    assert diagnostics.tree_depth(other) == pytest.approx(0.1)
 
 
 def test_the_bfmi_of_independent_energies_is_two_and_that_of_a_slow_walk_is_small():
@@ -171,13 +171,13 @@ def test_the_bfmi_of_independent_energies_is_two_and_that_of_a_slow_walk_is_smal
     slow = steps.copy()
     for i in range(1, 20_000):
         slow[:, i] = 0.9 * slow[:, i - 1] + steps[:, i]
-    np.testing.assert_allclose(diagnose.energy_bfmi(make_tree((2, 20_000), energy=steps)), 2, rtol=0.05)
-    np.testing.assert_allclose(diagnose.energy_bfmi(make_tree((2, 20_000), energy=slow)), 0.2, rtol=0.1)
+    np.testing.assert_allclose(diagnostics.energy_bfmi(make_tree((2, 20_000), energy=steps)), 2, rtol=0.05)
+    np.testing.assert_allclose(diagnostics.energy_bfmi(make_tree((2, 20_000), energy=slow)), 0.2, rtol=0.1)
 
 
 def test_the_bfmi_is_that_of_arviz():
     tree = make_tree()
-    np.testing.assert_allclose(diagnose.energy_bfmi(tree), az.bfmi(tree)["energy"].values, rtol=1e-12)
+    np.testing.assert_allclose(diagnostics.energy_bfmi(tree), az.bfmi(tree)["energy"].values, rtol=1e-12)
 
 
 # --- divergences
@@ -190,24 +190,24 @@ def make_mask(n, shape=(4, 500)):
 
 
 def test_no_divergence_needs_no_explanation(good):
-    found = diagnose.explain_divergences(good, make_mask(0))
+    found = diagnostics.explain_divergences(good, make_mask(0))
     assert found == {"n": 0, "share": 0.0, "move": 0.0, "explained": True}
 
 
 def test_a_rare_divergence_in_the_middle_is_explained(good):
-    found = diagnose.explain_divergences(good, make_mask(1))
+    found = diagnostics.explain_divergences(good, make_mask(1))
     assert (found["n"], found["share"], found["explained"]) == (1, 1 / 2000, True)
 
 
 def test_the_move_is_that_of_the_mean_in_units_of_its_error(good):
     mask = make_mask(5)
     flat, left = good.reshape(-1, 3), good.reshape(-1, 3)[5:]
-    expected = np.abs((left.mean(axis=0) - flat.mean(axis=0)) / diagnose.diagnose(good)["mcse"]).max()
-    assert diagnose.explain_divergences(good, mask)["move"] == pytest.approx(expected, rel=1e-12)
+    expected = np.abs((left.mean(axis=0) - flat.mean(axis=0)) / diagnostics.diagnose(good)["mcse"]).max()
+    assert diagnostics.explain_divergences(good, mask)["move"] == pytest.approx(expected, rel=1e-12)
 
 
 def test_three_in_two_thousand_are_too_many(good):
-    found = diagnose.explain_divergences(good, make_mask(3))
+    found = diagnostics.explain_divergences(good, make_mask(3))
     assert found["move"] < 1
     assert found["explained"] is False
 
@@ -218,7 +218,7 @@ def test_rare_divergences_that_move_a_quantity_are_not_explained(long, k):
     for place in ((0, 10), (1, 700), (2, 300), (3, 900), (0, 1200))[:k]:
         mask[place] = True
     long[mask, 2] = 1000  # k equal outliers are all of the mean and of the sd: sqrt(k) standard errors
-    found = diagnose.explain_divergences(long, mask)
+    found = diagnostics.explain_divergences(long, mask)
     assert found["share"] < 0.001
     assert found["move"] == pytest.approx(np.sqrt(k), rel=0.1)
     assert found["explained"] is False
@@ -226,18 +226,18 @@ def test_rare_divergences_that_move_a_quantity_are_not_explained(long, k):
 
 def test_a_constant_quantity_does_not_move(good):
     good[:, :, 1] = 3
-    assert np.isfinite(diagnose.explain_divergences(good, make_mask(1))["move"])
+    assert np.isfinite(diagnostics.explain_divergences(good, make_mask(1))["move"])
 
 
 def test_if_all_draws_diverged_nothing_is_explained(good):
-    found = diagnose.explain_divergences(good, make_mask(2000))
+    found = diagnostics.explain_divergences(good, make_mask(2000))
     assert (found["share"], found["move"], found["explained"]) == (1.0, np.inf, False)
 
 
 def test_located_divergences_come_last_with_their_own_values(good):
     mask = make_mask(0)
     mask[1, 7] = mask[3, 2] = True
-    found = diagnose.locate_divergences(good[:, :, 0], good[:, :, 1], mask)
+    found = diagnostics.locate_divergences(good[:, :, 0], good[:, :, 1], mask)
     assert list(found["diverging"]) == [False] * 1998 + [True] * 2
     assert list(found["x"][-2:]) == [good[1, 7, 0], good[3, 2, 0]]
     assert list(found["y"][-2:]) == [good[1, 7, 1], good[3, 2, 1]]
@@ -252,8 +252,8 @@ def name_columns(values):
 
 
 def test_good_chains_are_used_and_the_sentence_says_so(long):
-    found = diagnose.verdict(name_columns(long), make_tree((4, 1500)))
-    figures = diagnose.diagnose(long)
+    found = diagnostics.verdict(name_columns(long), make_tree((4, 1500)))
+    figures = diagnostics.diagnose(long)
     names = ["sd3", "p[0]", "p[1]"]
     assert found.converged is True
     assert (found.rhat, found.rhat_at) == (figures["rhat"].max(), names[figures["rhat"].argmax()])
@@ -268,14 +268,14 @@ def test_good_chains_are_used_and_the_sentence_says_so(long):
 
 
 def test_a_few_divergences_in_ordinary_places_are_explained(long):
-    found = diagnose.verdict(name_columns(long), make_tree((4, 1500), divergent=[(0, 3), (1, 5)]))
+    found = diagnostics.verdict(name_columns(long), make_tree((4, 1500), divergent=[(0, 3), (1, 5)]))
     assert found.converged is True
     assert str(found).endswith("; 2 divergences in 6,000 draws, explained.")
 
 
 def test_a_stuck_chain_is_named_with_its_quantity(long):
     long[3, :, 2] += 2
-    found = diagnose.verdict(name_columns(long), make_tree((4, 1500)))
+    found = diagnostics.verdict(name_columns(long), make_tree((4, 1500)))
     assert found.converged is False
     assert found.rhat_at == "p[1]"
     assert str(found).startswith(
@@ -288,13 +288,13 @@ def test_a_stuck_chain_is_named_with_its_quantity(long):
 
 @pytest.mark.parametrize(("n", "limit"), [(1, 1.02), (10, 1.03), (100, 1.04), (2704, 1.0543)])
 def test_the_limit_of_r_hat_grows_with_the_number_of_quantities(n, limit):
-    assert diagnose.limit_rhat(n) == pytest.approx(limit, abs=5e-5)
+    assert diagnostics.limit_rhat(n) == pytest.approx(limit, abs=5e-5)
 
 
 @pytest.mark.parametrize("n", [0, -1, float("nan")])
 def test_no_quantity_has_no_limit(n):
     with pytest.raises(ValueError, match="wanted: at least 1"):
-        diagnose.limit_rhat(n)
+        diagnostics.limit_rhat(n)
 
 
 @pytest.mark.parametrize(("n", "rho"), [(1, 0.0), (1, 0.8), (100, 0.8), (300, 0.5)])
@@ -304,8 +304,8 @@ def test_flawless_chains_worth_400_draws_break_the_limit_one_time_in_twenty_at_m
     noise = rng.normal(size=(4, draws, n * repeats)) * np.sqrt(1 - rho**2)
     noise[:, 0] /= np.sqrt(1 - rho**2)
     chains = signal.lfilter([1], [1, -rho], noise, axis=1)
-    worst = diagnose.diagnose(chains)["rhat"].reshape(repeats, n).max(axis=1)
-    broken = (worst >= diagnose.limit_rhat(n)).sum()
+    worst = diagnostics.diagnose(chains)["rhat"].reshape(repeats, n).max(axis=1)
+    broken = (worst >= diagnostics.limit_rhat(n)).sum()
     assert stats.binom.sf(broken - 1, repeats, 0.05) > 1e-4
     if rho == 0.8:  # and 1.01, which the field recommends for one quantity, by many
         assert (worst >= 1.01).mean() > 0.2
@@ -315,30 +315,30 @@ def test_flawless_chains_worth_400_draws_break_the_limit_one_time_in_twenty_at_m
 def test_the_limit_of_r_hat_decides_where_the_effective_draws_are_enough(gap, n, converged):
     values = np.random.default_rng(0).normal(size=(30, 500, n))
     values[::2, :, 0] += 2 * gap  # enough chains for 400 effective draws, so that R-hat alone decides
-    found = diagnose.verdict({"a": values}, make_tree((30, 500)))
+    found = diagnostics.verdict({"a": values}, make_tree((30, 500)))
     assert min(found.ess, found.ess_tail) > 400
     assert found.n_quantities == n
-    assert found.converged is converged, (found.rhat, diagnose.limit_rhat(n))
+    assert found.converged is converged, (found.rhat, diagnostics.limit_rhat(n))
 
 
 @pytest.mark.parametrize("divergent", [[], [(0, 3)]])
 def test_the_figures_are_computed_once(long, divergent, monkeypatch):
-    calls, once = [], diagnose.diagnose
-    monkeypatch.setattr(diagnose, "diagnose", lambda values: calls.append(1) or once(values))
-    diagnose.verdict(name_columns(long), make_tree((4, 1500), divergent=divergent))
+    calls, once = [], diagnostics.diagnose
+    monkeypatch.setattr(diagnostics, "diagnose", lambda values: calls.append(1) or once(values))
+    diagnostics.verdict(name_columns(long), make_tree((4, 1500), divergent=divergent))
     assert len(calls) == 1
 
 
 def test_chains_each_stuck_at_one_value_disagree(long):
     long[:, :, 0] = np.arange(4)[:, None]
-    found = diagnose.verdict(name_columns(long), make_tree((4, 1500)))
+    found = diagnostics.verdict(name_columns(long), make_tree((4, 1500)))
     assert (found.converged, found.rhat > 1e9, found.rhat_at, found.constant) == (False, True, "sd3", ())
     assert "the chains disagree, R-hat is above 100 for sd3" in str(found)
 
 
 def test_too_few_draws_are_told_how_many_are_wanted():
     short = np.random.default_rng(0).normal(size=(4, 60, 3))
-    found = diagnose.verdict(name_columns(short), make_tree((4, 60)))
+    found = diagnostics.verdict(name_columns(short), make_tree((4, 60)))
     assert found.converged is False
     assert f"only {found.ess:,.0f} effective draws for {found.ess_at} (wanted: more than 400)" in str(found)
     assert f"only {found.ess_tail:,.0f} effective draws in the tails for {found.ess_tail_at}" in str(found)
@@ -346,14 +346,14 @@ def test_too_few_draws_are_told_how_many_are_wanted():
 
 def test_the_advised_number_of_draws_is_enough():
     rng = np.random.default_rng(0)
-    found = diagnose.verdict({"a": rng.normal(size=(4, 60))}, make_tree((4, 60)))
+    found = diagnostics.verdict({"a": rng.normal(size=(4, 60))}, make_tree((4, 60)))
     advised = int(found.advice[-1].split()[1].replace(",", ""))
     more = rng.normal(size=(4, advised // 4))
-    assert diagnose.verdict({"a": more}, make_tree(more.shape)).converged is True
+    assert diagnostics.verdict({"a": more}, make_tree(more.shape)).converged is True
 
 
 def test_many_divergences_forbid_the_draws(long):
-    found = diagnose.verdict(name_columns(long), make_tree((4, 1500), divergent=[(0, i) for i in range(30)]))
+    found = diagnostics.verdict(name_columns(long), make_tree((4, 1500), divergent=[(0, i) for i in range(30)]))
     assert (found.converged, found.divergences, found.explained) == (False, 30, False)
     assert "30 divergences in 6,000 draws, which move a quantity by up to" in str(found)
     assert "target_accept nearer to 1" in str(found)
@@ -362,8 +362,8 @@ def test_many_divergences_forbid_the_draws(long):
 def test_one_chain_that_hardly_explores_the_energy_forbids_the_draws(long):
     energy = np.random.default_rng(9).normal(size=(4, 1500))
     energy[2] = np.cumsum(energy[2])
-    found = diagnose.verdict(name_columns(long), make_tree((4, 1500), energy=energy))
-    assert found.bfmi == diagnose.energy_bfmi(make_tree((4, 1500), energy=energy))[2]
+    found = diagnostics.verdict(name_columns(long), make_tree((4, 1500), energy=energy))
+    assert found.bfmi == diagnostics.energy_bfmi(make_tree((4, 1500), energy=energy))[2]
     assert found.converged is False
     assert f"E-BFMI is {found.bfmi:.2f} (wanted: at least 0.3)" in str(found)
 
@@ -371,26 +371,26 @@ def test_one_chain_that_hardly_explores_the_energy_forbids_the_draws(long):
 def test_draws_at_the_greatest_depth_are_mentioned_and_forgiven(long):
     depth = np.full((4, 1500), 5)
     depth[:, :300] = 10
-    found = diagnose.verdict(name_columns(long), make_tree((4, 1500), depth=depth))
+    found = diagnostics.verdict(name_columns(long), make_tree((4, 1500), depth=depth))
     assert found.converged is True
     assert str(found).endswith("; 20% of the draws were cut short at the greatest tree depth.")
 
 
 def test_constant_quantities_are_named_and_not_judged(long):
-    found = diagnose.verdict(name_columns(long) | {"w": np.ones((4, 1500, 5))}, make_tree((4, 1500)))
+    found = diagnostics.verdict(name_columns(long) | {"w": np.ones((4, 1500, 5))}, make_tree((4, 1500)))
     assert found.constant == ("w[0]", "w[1]", "w[2]", "w[3]", "w[4]")
     assert found.converged is True
     assert str(found).endswith("; constant and not judged: w[0], w[1], w[2] and 2 more.")
 
 
 def test_nothing_but_constants_cannot_be_judged():
-    found = diagnose.verdict({"w": np.ones((4, 1500))}, make_tree((4, 1500)))
+    found = diagnostics.verdict({"w": np.ones((4, 1500))}, make_tree((4, 1500)))
     assert found.converged is False
     assert str(found).startswith("Do not use these draws: every quantity is constant")
 
 
 def test_a_single_chain_cannot_be_judged(long):
-    found = diagnose.verdict(name_columns(long[:1]), make_tree((1, 1500)))
+    found = diagnostics.verdict(name_columns(long[:1]), make_tree((1, 1500)))
     assert found.converged is False
     assert str(found) == (
         "Do not use these draws: 1 chain of 1500 draws cannot be compared. "
@@ -402,20 +402,29 @@ def test_a_single_chain_cannot_be_judged(long):
     ("call", "message"),
     [
         (
-            lambda: diagnose.verdict({}, make_tree()),
+            lambda: diagnostics.verdict({}, make_tree()),
             r"no quantities; wanted: a dict of name to \(chain, draw, …\) array",
         ),
-        (lambda: diagnose.verdict({"a": np.zeros((4, 9))}, make_tree()), r"a has shape \(4, 9\); wanted: \(4, 500\)"),
-        (lambda: diagnose.verdict({"a": np.full((4, 500), np.nan)}, make_tree()), r"a holds NaN .*; wanted: finite"),
-        (lambda: diagnose.verdict({"a": np.zeros((4, 500, 0))}, make_tree()), r"the quantities are empty; wanted: at"),
-        (lambda: diagnose.count_divergences(xr.DataTree()), r"no sample_stats\['diverging'\]; wanted: one from pm.s"),
-        (lambda: diagnose.energy_bfmi(make_tree((4, 3))), r"the chains have 3 draws; wanted: at least 4"),
         (
-            lambda: diagnose.explain_divergences(np.zeros((4, 500, 1)), make_mask(0, (4, 5))),
+            lambda: diagnostics.verdict({"a": np.zeros((4, 9))}, make_tree()),
+            r"a has shape \(4, 9\); wanted: \(4, 500\)",
+        ),
+        (lambda: diagnostics.verdict({"a": np.full((4, 500), np.nan)}, make_tree()), r"a holds NaN .*; wanted: finite"),
+        (
+            lambda: diagnostics.verdict({"a": np.zeros((4, 500, 0))}, make_tree()),
+            r"the quantities are empty; wanted: at",
+        ),
+        (
+            lambda: diagnostics.count_divergences(xr.DataTree()),
+            r"no sample_stats\['diverging'\]; wanted: one from pm.s",
+        ),
+        (lambda: diagnostics.energy_bfmi(make_tree((4, 3))), r"the chains have 3 draws; wanted: at least 4"),
+        (
+            lambda: diagnostics.explain_divergences(np.zeros((4, 500, 1)), make_mask(0, (4, 5))),
             r"diverging is bool \(4, 5\); wanted: bool \(4, 500\)",
         ),
         (
-            lambda: diagnose.locate_divergences(np.zeros((4, 5)), np.zeros((4, 6)), make_mask(0, (4, 5))),
+            lambda: diagnostics.locate_divergences(np.zeros((4, 5)), np.zeros((4, 6)), make_mask(0, (4, 5))),
             r"x and y have shapes \(4, 5\) and \(4, 6\); wanted: \(chain, draw\)",
         ),
     ],

@@ -6,8 +6,8 @@ from tools.digests import LOCKED, digest_dependencies, read_versions
 SOURCES = {
     "bnn/__init__.py": "from bnn import settings",
     "bnn/settings.py": "THREADS = 1",
-    "bnn/data.py": "N = 1",
-    "bnn/plots.py": "COLOUR = 1",
+    "bookkit/data.py": "N = 1",
+    "bookkit/plots.py": "COLOUR = 1",
     "studies/__init__.py": "from . import chosen",
     "studies/chosen.py": "N = 1",
     "studies/base.py": "from bnn import data\n\n\ndef read():\n    return 1",
@@ -41,12 +41,12 @@ def moves(book, name, text, source=None, **options):
 
 
 def test_imports_are_followed_relative_ones_those_in_functions_and_packages_too(book):
-    expected = {"bnn/__init__.py", "bnn/settings.py", "bnn/data.py"}
+    expected = {"bnn/__init__.py", "bnn/settings.py", "bookkit/data.py"}
     expected |= {f"studies/{name}.py" for name in ("__init__", "base", "chosen", "shape")}
     assert find_names(book / "studies/shape.py", book) == {f"book/{name}" for name in expected} | {"requirements.txt"}
 
 
-@pytest.mark.parametrize("name", ["studies/shape.py", "studies/base.py", "bnn/data.py", "bnn/settings.py"])
+@pytest.mark.parametrize("name", ["studies/shape.py", "studies/base.py", "bookkit/data.py", "bnn/settings.py"])
 def test_a_changed_number_in_any_of_them_counts(book, name):
     assert moves(book, name, SOURCES[name].replace("1", "2") + "\nMORE = 2")
 
@@ -54,12 +54,16 @@ def test_a_changed_number_in_any_of_them_counts(book, name):
 def test_prose_and_what_is_not_imported_or_set_apart_does_not_count(book):
     told = '"""Why."""\nfrom bnn import data  # how\n\n\ndef read():\n    """What."""\n    return (1)\n'
     assert not moves(book, "studies/base.py", told)
-    assert not moves(book, "bnn/plots.py", "N = 2")
+    assert not moves(book, "bookkit/plots.py", "N = 2")
     code = "%matplotlib inline\nfrom bnn import plots\nread_data('table')"
-    assert not {"book/bnn/plots.py", "book/data/table.json"} & find_names(code, book, apart=("bnn.plots", "table.json"))
+    assert not {"book/bookkit/plots.py", "book/data/table.json"} & find_names(
+        code, book, apart=("bookkit.plots", "table.json")
+    )
 
 
-@pytest.mark.parametrize("code", ["from bnn.report import read_data\nread_data('table')", "DEPENDS = ('table.json',)"])
+@pytest.mark.parametrize(
+    "code", ["from bookkit.report import read_data\nread_data('table')", "DEPENDS = ('table.json',)"]
+)
 def test_the_numbers_of_a_table_count_but_not_its_origin(book, code):
     assert "book/data/table.json" in find_names(code, book)
     assert not moves(
@@ -87,7 +91,7 @@ def test_a_text_is_no_dependency(book, code):
 
 
 def test_a_stated_module_counts_with_what_it_imports_and_not_how_it_is_stated(book):
-    assert {"book/bnn/data.py", "book/bnn/settings.py"} < find_names("DEPENDS = ('bnn.data',)", book)
+    assert {"book/bookkit/data.py", "book/bnn/settings.py"} < find_names("DEPENDS = ('bookkit.data',)", book)
     stated, imported = (digest_dependencies(code + "\nN = 1", book)[0] for code in ("DEPENDS = ()", ""))
     assert stated == imported
 

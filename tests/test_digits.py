@@ -8,7 +8,8 @@ from urllib.error import URLError
 import matplotlib
 import numpy as np
 import pytest
-from bnn import digits
+from bookkit import digits
+from hbnn import _checks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
@@ -65,8 +66,8 @@ def test_one_seed_gives_the_same_bits_and_another_seed_another_split(sklearns):
 def test_images_may_be_flat_or_square_and_labels_of_any_number_type():
     X = np.random.default_rng(0).integers(0, 17, size=(5, 64)) / 16
     for given_images in (X.tolist(), X.reshape(5, 8, 8)):
-        np.testing.assert_array_equal(digits.check_images(given_images, 64), X)
-    y = digits.check_classes([0.0, 9.0], 2)
+        np.testing.assert_array_equal(_checks.check_images(given_images, 64), X)
+    y = _checks.check_classes([0.0, 9.0], 2)
     assert (y.dtype, y.tolist()) == (np.int32, [0, 9])
 
 
@@ -77,19 +78,19 @@ REFUSED = {
     "unknown source": (lambda: digits.load(seed=0, source="usps"), "'usps'; wanted: one of 'sklearn', 'mnist'"),
     "tiny part": (lambda: digits.load(seed=0, sizes=(100, 9, 100)), r"100, 9, 100.*at least 10"),
     "large parts": (lambda: digits.load(seed=0, sizes=(1000, 398, 400)), r"398.* more than the 1797"),
-    "no image": (lambda: digits.check_images(np.empty((0, 8, 8)), 64), "empty batch"),
-    "one image": (lambda: digits.check_images(np.zeros(64), 64), r"\(64,\).*X\[None\]"),
-    "large images": (lambda: digits.check_images(np.zeros((2, 784)), 64), "784.*wanted: 64, 8 x 8"),
-    "not square": (lambda: digits.check_images(np.zeros((1, 3)), 6, name="X_new"), "X_new has .*wanted: 6; "),
-    "NaN": (lambda: digits.check_images(np.full((2, 64), np.nan), 64), "128 values that are NaN"),
-    "grey levels": (lambda: digits.check_images(np.full((2, 64), 16.0), 64), "16 to 16.*divide"),
-    "ragged": (lambda: digits.check_images([[0.0] * 64, [0.0] * 63], 64), "no array of images"),
-    "masked": (lambda: digits.check_images(np.ma.array(np.zeros((1, 64)), mask=True), 64), "64 masked"),
-    "other labels": (lambda: digits.check_classes([1, 2, 3], 2), r"\(3,\).*each of 2 images"),
-    "a 10": (lambda: digits.check_classes([0, 10], 2), r"\[10\]; wanted: the numbers 0 to 9"),
-    "truth": (lambda: digits.check_classes([True, False], 2), "bool"),
-    "masked label": (lambda: digits.check_classes(np.ma.array([1, 2], mask=[0, 1]), 2), "1 masked"),
-    "3 classes": (lambda: digits.check_classes([0, 3], 2, n_classes=3, name="z"), r"z .*\[3\].*0 to 2"),
+    "no image": (lambda: _checks.check_images(np.empty((0, 8, 8)), 64), "empty batch"),
+    "one image": (lambda: _checks.check_images(np.zeros(64), 64), r"\(64,\).*X\[None\]"),
+    "large images": (lambda: _checks.check_images(np.zeros((2, 784)), 64), "784.*wanted: 64, 8 x 8"),
+    "not square": (lambda: _checks.check_images(np.zeros((1, 3)), 6, name="X_new"), "X_new has .*wanted: 6; "),
+    "NaN": (lambda: _checks.check_images(np.full((2, 64), np.nan), 64), "128 values that are NaN"),
+    "grey levels": (lambda: _checks.check_images(np.full((2, 64), 16.0), 64), "16 to 16.*divide"),
+    "ragged": (lambda: _checks.check_images([[0.0] * 64, [0.0] * 63], 64), "no array of images"),
+    "masked": (lambda: _checks.check_images(np.ma.array(np.zeros((1, 64)), mask=True), 64), "64 masked"),
+    "other labels": (lambda: _checks.check_classes([1, 2, 3], 2), r"\(3,\).*each of 2 images"),
+    "a 10": (lambda: _checks.check_classes([0, 10], 2), r"\[10\]; wanted: the numbers 0 to 9"),
+    "truth": (lambda: _checks.check_classes([True, False], 2), "bool"),
+    "masked label": (lambda: _checks.check_classes(np.ma.array([1, 2], mask=[0, 1]), 2), "1 masked"),
+    "3 classes": (lambda: _checks.check_classes([0, 3], 2, n_classes=3, name="z"), r"z .*\[3\].*0 to 2"),
     "shape": (lambda: digits.fit_image(ONES, (9, 9)), r"\(9, 9\); wanted: one of \(8, 8\), \(28, 28\)"),
     "blank": (lambda: digits.fit_image(0 * ONES, SMALL), r"\(20, 20\) and no ink"),
     "a line": (lambda: digits.fit_image(ONES[0], SMALL), r"\(20,\).*wanted: \(rows, columns\)"),
@@ -145,7 +146,7 @@ def test_a_small_image_is_the_average_over_blocks_of_the_inks_square(ink, paper)
     np.testing.assert_allclose(large[top : top + 20, left : left + 20], box, atol=1e-12)
     assert large.sum() == pytest.approx(box.sum())  # and paper around it
     for image in (small, large):
-        digits.check_images(image[None], image.size)
+        _checks.check_images(image[None], image.size)
 
 
 # --- characters and strokes
@@ -229,7 +230,7 @@ def test_a_character_in_all_fonts_is_one_cluster_and_elsewhere_each_image_is_its
     sizes = {"letters": (2, 10), "printed digits": (2, 10), "noise": (200, 1), "inverted": (400, 1)}
     for name, (n_clusters, n) in (sizes | {"rotated": (400, 1)}).items():
         X, cluster = outside[name]
-        assert digits.check_images(X, 64).shape == (n_clusters * n, 64)
+        assert _checks.check_images(X, 64).shape == (n_clusters * n, 64)
         np.testing.assert_array_equal(np.unique(cluster, return_counts=True)[1], np.full(n_clusters, n))
     X, cluster = outside["printed digits"]
     np.testing.assert_array_equal(X[cluster == 1], digits.render("7")[0])
@@ -275,7 +276,7 @@ def mnist(stand_in, monkeypatch, tmp_path):
         assert (name, version, as_frame, data_home) == ("mnist_784", 1, False, tmp_path)
         return Bunch(data=stand_in.data.copy(), target=stand_in.target.copy())  # read from disk anew, each time
 
-    monkeypatch.setattr("bnn.digits.datasets.fetch_openml", fetch)
+    monkeypatch.setattr("bookkit.digits.datasets.fetch_openml", fetch)
     return digits.load(seed=0, source="mnist", sizes=SIZES, data_home=tmp_path)
 
 
@@ -292,7 +293,7 @@ def test_images_from_outside_have_mnists_size(mnist, monkeypatch):
     monkeypatch.setattr(digits, "LETTERS", "AL")
     monkeypatch.setattr(digits, "DIGITS", "7")
     for X, _ in digits.make_outsiders(mnist, seed=0, n_noise=20).values():
-        digits.check_images(X, 784)
+        _checks.check_images(X, 784)
 
 
 @pytest.mark.parametrize("error", [URLError("no route to host"), JSONDecodeError("Expecting value", "<html>", 0)])
@@ -300,7 +301,7 @@ def test_without_mnist_the_reader_is_told_what_to_do(error, monkeypatch):
     def fail(*_, **__):
         raise error
 
-    monkeypatch.setattr("bnn.digits.datasets.fetch_openml", fail)
+    monkeypatch.setattr("bookkit.digits.datasets.fetch_openml", fail)
     with pytest.raises(ConnectionError, match=r"could not be fetched .*; wanted: a network, or a copy") as told:
         digits.load(seed=0, source="mnist")
     assert told.value.__cause__ is error

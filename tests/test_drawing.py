@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from bnn import drawing, inference
+from bookkit import drawing
+from hbnn import sampling
 
 
 @pytest.fixture
@@ -49,9 +50,9 @@ def test_a_vertical_bar_is_a_column_of_ink(heard):
 
 def test_the_widget_shows_the_words_as_text_and_clears(heard, monkeypatch):
     _, pad = heard
-    monkeypatch.setattr(inference, "is_watched", lambda: False)
+    monkeypatch.setattr(sampling, "is_watched", lambda: False)
     assert pad.show() is None  # where nobody watches
-    monkeypatch.setattr(inference, "is_watched", lambda: True)
+    monkeypatch.setattr(sampling, "is_watched", lambda: True)
     left, words = pad.show().children
     draw_bar(pad)
     assert words.value == "<pre>&lt;b&gt;1&lt;/b&gt;</pre>"

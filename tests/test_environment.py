@@ -1,4 +1,4 @@
-"""The settings of `bnn.environment`: in force wherever this environment's Python starts."""
+"""The settings of `bookkit.environment`: in force wherever this environment's Python starts."""
 
 import json
 import os
@@ -8,7 +8,7 @@ import sys
 
 import pytensor
 import pytest
-from bnn import data, environment
+from bookkit import data, environment
 from jupyter_client.manager import start_new_kernel
 
 # a shell that knows none of our settings
@@ -50,7 +50,7 @@ def test_a_jupyter_kernel_has_the_settings_and_pytensor_obeys(tmp_path):
     manager, client = start_new_kernel(kernel_name="python3", env=BARE | {"JUPYTER_RUNTIME_DIR": str(tmp_path)})
     try:
         printed = []
-        code = REPORT + "\nimport bnn.data, pytensor, threadpoolctl\nprint(pytensor.config.numba__fastmath)\n"
+        code = REPORT + "\nimport bookkit.data, pytensor, threadpoolctl\nprint(pytensor.config.numba__fastmath)\n"
         code += "print(json.dumps([pool['num_threads'] for pool in threadpoolctl.threadpool_info()]))"
         reply = client.execute_interactive(
             code, timeout=120, output_hook=lambda m: printed.append(m["content"].get("text", ""))
@@ -76,12 +76,13 @@ kernelspec:
 import matplotlib.pyplot as plt
 import pandas as pd
 import pymc as pm
-from bnn import data, inference, models
-from bnn.fuse import fuse
+from bookkit import data, models
+from hbnn import sampling
+from hbnn import fuse
 
 moons = data.legacy_rotated_moons().group(0)
 model = models.flat_bnn(moons.X_train, moons.y_train)
-two = inference.ONE_CORE | {"chains": 2}
+two = sampling.ONE_CORE | {"chains": 2}
 posterior = pm.sample(30, tune=30, model=fuse(model), random_seed=1, **two)["posterior"]
 print(posterior["w1"].values.sum().hex(), sorted({"a", "b", "c"}))
 pd.DataFrame(posterior["w2"].values[0, 0])
@@ -155,7 +156,7 @@ def copied(tmp_path):
     site.mkdir()
     for name in ("__init__.py", "environment.py"):
         shutil.copy(os.path.join(os.path.dirname(environment.__file__), name), book / "bnn")
-    code = f"import sys; sys.path.insert(0, {str(book)!r}); from bnn.environment import install; "
+    code = f"import sys; sys.path.insert(0, {str(book)!r}); from bookkit.environment import install; "
     assert run_python(code + f"print(install({str(site)!r}))", "-S").strip() == str(site / "bnn_book.pth")
     return book, site
 

@@ -103,6 +103,6 @@ def test_what_is_installed_without_the_book_is_among_them():
     ],
 )
 def test_an_example_that_is_wrong_or_missing_is_found(doc, said):
-    complaint, _ = run("bnn.data.grid", doc, {"one": 1})
+    complaint, _ = run("bookkit.data.grid", doc, {"one": 1})
     assert said in complaint
     assert bool(said) == bool(complaint)

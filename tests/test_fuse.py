@@ -9,11 +9,11 @@ import pymc as pm
 import pytensor.tensor as pt
 import pytest
 import xarray as xr
-from bnn.fuse import fuse
-from bnn.fused import NetworkLogLik, network_loglik
-from bnn.fused_output import NetworkOutput
-from bnn.refused import Refused
-from bnn.rows import OUTSIDE, SortRows, StackRows
+from hbnn import fuse
+from hbnn._refused import Refused
+from hbnn.fusion._loglik import NetworkLogLik, network_loglik
+from hbnn.fusion._output import NetworkOutput
+from hbnn.fusion._rows import OUTSIDE, SortRows, StackRows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pymc.model.fgraph import fgraph_from_model
@@ -437,9 +437,11 @@ def test_an_outcome_without_a_network_stays_beside_one_with():
 
 
 def test_an_output_that_differs_is_an_error_with_its_difference(monkeypatch):
-    from bnn.fused_output import network_output
+    from hbnn.fusion._output import network_output
 
-    monkeypatch.setattr("bnn.fuse.network_output", lambda *args, **kwargs: 1.01 * network_output(*args, **kwargs))
+    monkeypatch.setattr(
+        "hbnn.fusion._arrange.network_output", lambda *args, **kwargs: 1.01 * network_output(*args, **kwargs)
+    )
     with pytest.raises(RuntimeError, match=r"Dot of w3, w2, w1 and the fused one differ in their value"):
         fuse(make(OUTCOMES["normal"][0]))
 
@@ -668,7 +670,7 @@ def test_a_mistake_in_here_is_no_refusal(monkeypatch):
     def fail(*_, **__):
         raise ValueError("a mistake")
 
-    monkeypatch.setattr("bnn.fuse.network_loglik", fail)
+    monkeypatch.setattr("hbnn.fusion._arrange.network_loglik", fail)
     with pytest.raises(ValueError, match="a mistake"):
         fuse(make(FUSES["@"]), strict=False)
 
@@ -684,7 +686,7 @@ def test_a_likelihood_that_differs_is_an_error_with_its_difference(monkeypatch):
     def tilted(*args, **kwargs):
         return 1.001 * network_loglik(*args, **kwargs)
 
-    monkeypatch.setattr("bnn.fuse.network_loglik", tilted)
+    monkeypatch.setattr("hbnn.fusion._arrange.network_loglik", tilted)
     model = make(FUSES["@"])
     with pytest.raises(RuntimeError, match=r"log likelihood of y and the fused one differ in their value, by 1\.0e-03"):
         fuse(model)
@@ -739,7 +741,7 @@ def test_a_model_has_its_initial_values_while_it_is_copied_too(monkeypatch):
         assert model.rvs_to_initial_values[model["w"]] is not None
         return fgraph_from_model(bare)
 
-    monkeypatch.setattr("bnn.fuse.fgraph_from_model", copy)
+    monkeypatch.setattr("hbnn.fusion._arrange.fgraph_from_model", copy)
     with pm.Model() as model:
         observe(X1 @ pm.Normal("w", shape=F, initval=np.ones(F)))
     assert fuse(model, check=False).initial_point()["w"].tolist() == [1, 1]

@@ -8,7 +8,7 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from bnn import fused, layers, simd
+from hbnn.fusion import _layers, _loglik, _simd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pytensor.link.jax.dispatch import jax_funcify
@@ -49,7 +49,7 @@ def add_up(X, y, counts, weights, biases, activation="tanh"):
 def evaluate(case, activation="tanh"):
     """Value and gradients from the Op itself, without compiling a graph."""
     X, y, counts, weights, biases = case
-    op = fused.NetworkLogLik(len(weights), bool(biases), activation, str(X.dtype))
+    op = _loglik.NetworkLogLik(len(weights), bool(biases), activation, str(X.dtype))
     outputs = [[None] for _ in range(1 + len(weights) + len(biases))]
     op.perform(None, [X, y, counts, *weights, *biases], outputs)
     return [value for (value,) in outputs]
@@ -84,16 +84,16 @@ def test_tanh_is_numpys_to_rounding(dtype, least, error):
     np.testing.assert_array_equal(apply(extremes), [1, -1, np.nan, 0, 1, -1, 1, -1])
 
 
-@pytest.mark.parametrize("dtype", layers.DTYPES)
+@pytest.mark.parametrize("dtype", _layers.DTYPES)
 def test_an_exponential_goes_to_nothing(dtype):
     q = -np.geomspace(20, 1e6, 1000).astype(dtype)
     np.testing.assert_array_equal(compile_function(dtype, 0)(q), -1)
 
 
 def compile_function(dtype, which):
-    """expm1(2 q) for q <= 0, or tanh, of `layers.make_functions`, of an array."""
-    function, lanes = layers.make_functions(dtype)[which], simd.LANES[dtype]
-    load, store = simd.load, simd.store
+    """expm1(2 q) for q <= 0, or tanh, of `_layers.make_functions`, of an array."""
+    function, lanes = _layers.make_functions(dtype)[which], _simd.LANES[dtype]
+    load, store = _simd.load, _simd.store
 
     @numba.njit
     def run(z, out):
@@ -114,7 +114,7 @@ def compile_function(dtype, which):
 
 
 @settings(max_examples=150, deadline=None)
-@given(cases, st.sampled_from(layers.ACTIVATIONS))
+@given(cases, st.sampled_from(_layers.ACTIVATIONS))
 def test_value_and_gradient_are_those_of_the_definition(case, activation):
     """The gradient along a random direction, without differences: the definition moved by an imaginary step."""
     activation = activation if case[4] else "tanh"  # a kernel of ReLU without biases would be compiled for this alone
@@ -184,7 +184,7 @@ def build(case, activation="tanh"):
     symbols = [pt.tensor(f"p{k}", dtype=p.dtype, shape=(None,) * p.ndim) for k, p in enumerate([*weights, *biases])]
     points = [pt.tensor3("X", dtype=X.dtype), pt.imatrix("y"), pt.lvector("n")]
     n = len(weights)
-    value = fused.network_loglik(*points[:2], symbols[:n], biases=symbols[n:], n_obs=points[2], activation=activation)
+    value = _loglik.network_loglik(*points[:2], symbols[:n], biases=symbols[n:], n_obs=points[2], activation=activation)
     return [*points, *symbols], [value, *pt.grad(value, symbols)]
 
 
@@ -211,7 +211,7 @@ def test_numba_takes_arrays_in_any_order_in_memory():
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize("activation", layers.ACTIVATIONS)
+@pytest.mark.parametrize("activation", _layers.ACTIVATIONS)
 def test_jax_gives_the_same_numbers(activation):
     case = make_case(5, n_groups=3, has_bias=True, ragged=True)
     inputs, outputs = build(case, activation)
@@ -232,25 +232,25 @@ def test_jax_can_differentiate_the_value_itself():
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("module", [fused, layers, simd])
+@pytest.mark.parametrize("module", [_loglik, _layers, _simd])
 def test_another_source_is_compiled_again(module, monkeypatch, tmp_path):
-    before = fused._dispatch_numba(fused.NetworkLogLik(1), None)[1]
+    before = _loglik._dispatch_numba(_loglik.NetworkLogLik(1), None)[1]
     (tmp_path / "edited.py").write_text("# edited")
     monkeypatch.setattr(module, "__file__", str(tmp_path / "edited.py"))
-    assert fused._dispatch_numba(fused.NetworkLogLik(1), None)[1] != before
+    assert _loglik._dispatch_numba(_loglik.NetworkLogLik(1), None)[1] != before
 
 
 def test_a_single_network_needs_no_group():
     X, y, _, weights, _ = make_case(3, n_groups=1)
     symbols = [pt.as_tensor(w[0]) for w in weights[:-1]] + [pt.as_tensor(weights[-1][0, :, 0])]
-    value = fused.network_loglik(X[0], y[0], symbols).eval(mode="FAST_COMPILE")
+    value = _loglik.network_loglik(X[0], y[0], symbols).eval(mode="FAST_COMPILE")
     assert value == pytest.approx(add_up(*make_case(3, n_groups=1)), rel=1e-12)
 
 
 def test_weights_in_double_precision_may_be_computed_in_single():
     case = make_case(3, has_bias=True)
     symbols = [pt.as_tensor(p).copy() for p in list_parameters(case)]
-    value = fused.network_loglik(*case[:2], symbols[:3], biases=symbols[3:], dtype="float32")
+    value = _loglik.network_loglik(*case[:2], symbols[:3], biases=symbols[3:], dtype="float32")
     found = value.eval(mode="FAST_COMPILE"), pt.grad(value, symbols)[0].eval(mode="FAST_COMPILE")
     assert found[0] != evaluate(case)[0]
     assert found[0] == pytest.approx(evaluate(case)[0], rel=1e-5)
@@ -263,7 +263,7 @@ def test_weights_in_double_precision_may_be_computed_in_single():
 def call(**changes):
     X, y, counts, weights, _ = make_case(0)
     arguments = {"X": X, "y": y, "weights": weights, "n_obs": counts} | changes
-    return fused.network_loglik(**arguments)
+    return _loglik.network_loglik(**arguments)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from bnn import fused_output, layers, simd
-from bnn.fused_output import network_output
+from hbnn.fusion import _layers, _output, _simd
+from hbnn.fusion._output import network_output
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -68,7 +68,7 @@ cases = st.builds(
 
 
 @settings(max_examples=80, deadline=None)
-@given(cases, st.sampled_from(layers.ACTIVATIONS))
+@given(cases, st.sampled_from(_layers.ACTIVATIONS))
 def test_outputs_and_gradient_are_those_of_the_definition(case, activation):
     """The gradient along a random direction, without differences: the definition moved by an imaginary step."""
     X, group, weights, biases = case
@@ -169,11 +169,11 @@ def test_no_second_derivatives():
         pt.grad(pt.grad(total, w).sum(), w)
 
 
-@pytest.mark.parametrize("module", [fused_output, layers, simd])
+@pytest.mark.parametrize("module", [_output, _layers, _simd])
 def test_another_source_is_compiled_again(module, monkeypatch, tmp_path):
     def find_keys():
-        op = fused_output.NetworkOutput(1), fused_output.NetworkGradient(1)
-        return fused_output._dispatch_output(op[0], None)[1], fused_output._dispatch_gradient(op[1], None)[1]
+        op = _output.NetworkOutput(1), _output.NetworkGradient(1)
+        return _output._dispatch_output(op[0], None)[1], _output._dispatch_gradient(op[1], None)[1]
 
     before = find_keys()
     (tmp_path / "edited.py").write_text("# edited")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import nbformat
 import yaml
-from bnn import environment
+from bookkit import environment
 
 ROOT = Path(__file__).resolve().parents[1]
 GITHUB = ROOT / ".github"

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from bnn.grading import expect_equal, expect_error, expect_numbers, expect_parts, expect_within
+from teach.grading import expect_equal, expect_error, expect_numbers, expect_parts, expect_within
 
 
 @pytest.mark.parametrize("found", [[1, 2], (1.0, 2.0), np.array([1, 2 + 1e-9])])

@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import strangers
-from bnn import diagnose, grouped, outcome, rivals
-from bnn.refused import Refused
+from hbnn import diagnostics
+from hbnn._refused import Refused
+from hbnn.tables import grouped, outcome, rivals
 from scipy.special import expit, logsumexp
 from scipy.stats import multivariate_normal, norm
 from sklearn.exceptions import ConvergenceWarning
@@ -492,7 +493,7 @@ def test_a_group_on_both_sides_of_a_fold_is_noticed(straight, monkeypatch):
 
 def test_an_unknown_rival_is_refused(straight):
     with pytest.raises(ValueError, match="rivals='line'; wanted: some of 'line'"):
-        rivals.compare(straight, seed=0, rivals="line")
+        rivals.compare_rivals(straight, seed=0, rivals="line")
     with pytest.raises(ValueError, match="wanted: some of 'line'"):
         rivals.fit_rival("forest", straight, np.arange(200), np.arange(200, 300), seed=0)
 
@@ -584,7 +585,7 @@ def test_a_fit_can_be_made_again_and_learns_from_the_rows_that_it_was_given():
     assert "g03" not in a.groups
     assert a.draws["w2"].shape == (80, 19, 6)
     np.testing.assert_allclose(a.center, rows.values[index].mean(axis=0))
-    assert isinstance(a.verdict, diagnose.Verdict)
+    assert isinstance(a.verdict, diagnostics.Verdict)
 
 
 @pytest.mark.parametrize("unconverged", [True, False])

@@ -8,8 +8,8 @@ import nutpie
 import pymc as pm
 import pytest
 import xarray as xr
-from bnn import data, diagnose, inference, models
-from bnn.fuse import fuse
+from bookkit import data, models
+from hbnn import diagnostics, fuse, sampling
 from scipy.stats import kstest, norm
 from tools import chapters
 
@@ -34,7 +34,7 @@ def network():
 
 @pytest.fixture(scope="module")
 def fit(network):
-    return inference.fit_advi(network, 50, seed=1)
+    return sampling.fit_advi(network, 50, seed=1)
 
 
 def read_means(fit):
@@ -45,7 +45,7 @@ def read_means(fit):
 
 
 def test_one_seed_gives_the_same_bits_twice_and_another_seed_others(network, fit):
-    again, other = (inference.fit_advi(network, 50, seed=seed) for seed in (1, 2))
+    again, other = (sampling.fit_advi(network, 50, seed=seed) for seed in (1, 2))
     np.testing.assert_array_equal(again.loss, fit.loss)
     np.testing.assert_array_equal(read_means(again), read_means(fit))
     assert len({*fit.loss, *other.loss}) == 100
@@ -62,7 +62,7 @@ def test_draws_of_all_weights_are_pymcs_in_its_order(fit):
 
 @pytest.mark.parametrize(("start", "spread", "sd"), [("zero", (0, 0.01), 0.05), ("random", (0.5, 1.5), 1.5)])
 def test_the_first_step_starts_from_the_means_and_the_sd_that_were_asked(network, start, spread, sd):
-    fit = inference.fit_advi(network, 1, seed=3, start=start, start_sd=sd)
+    fit = sampling.fit_advi(network, 1, seed=3, start=start, start_sd=sd)
     assert spread[0] < read_means(fit).std() < spread[1]  # one step of the optimiser away
     np.testing.assert_allclose(fit.approx.std.eval(mode="FAST_COMPILE"), sd, atol=0.01)
 
@@ -71,7 +71,7 @@ def test_a_start_reaches_variables_that_are_transformed():
     with pm.Model() as model:
         sd = pm.HalfNormal("sd")
         pm.Normal("x", 0, sd, observed=OBSERVED)
-    assert abs(read_means(inference.fit_advi(model, 1, seed=3, start="zero"))) < 0.01  # log(sd), not sd
+    assert abs(read_means(sampling.fit_advi(model, 1, seed=3, start="zero"))) < 0.01  # log(sd), not sd
 
 
 # --- ADVI with another start, another weight of the prior, another optimiser
@@ -99,7 +99,7 @@ def test_by_default_advi_is_that_of_pymc(wide):
         20, method="advi", model=wide, start=means, start_sigma=sds, random_seed=int(fit_seed), backend="jax",
         progressbar=False,
     )  # fmt: skip
-    fit = inference.fit_advi(wide, 20, seed=4, beta=1, backend="jax")
+    fit = sampling.fit_advi(wide, 20, seed=4, beta=1, backend="jax")
     np.testing.assert_array_equal(fit.loss, expected.hist)
     for part in ("mu", "rho"):
         found, known = (approx.groups[0].params_dict[part].get_value() for approx in (fit.approx, expected))
@@ -108,7 +108,7 @@ def test_by_default_advi_is_that_of_pymc(wide):
 
 @JAX
 def test_a_fan_in_start_has_smaller_weights_in_wider_layers_and_no_biases(wide):
-    w, b = np.split(read_means(inference.fit_advi(wide, 1, seed=3, start="fan-in", backend="jax")), [100 * 200])
+    w, b = np.split(read_means(sampling.fit_advi(wide, 1, seed=3, start="fan-in", backend="jax")), [100 * 200])
     step = 0.001  # of the optimiser, which the first gradient scales to its learning rate
     assert abs(b).max() < 2 * step
     assert w.std() == pytest.approx(0.1, rel=4 / np.sqrt(2 * w.size) + step / 0.1)  # 1 / sqrt(100 units below)
@@ -120,10 +120,10 @@ def test_a_fan_in_start_has_smaller_weights_in_wider_layers_and_no_biases(wide):
 def test_without_the_divergence_the_loss_is_the_negative_log_likelihood(conjugate):
     start = {"seed": 1, "start": "zero", "start_sd": 1e-6, "backend": "jax"}
     loglik = norm.logpdf(OBSERVED).sum()
-    misfit = inference.fit_advi(conjugate, 1, beta=0, **start).loss[0]
+    misfit = sampling.fit_advi(conjugate, 1, beta=0, **start).loss[0]
     assert misfit == pytest.approx(-loglik, abs=1e-3)  # the draw is within 5e-6 of zero, the slope there is 14
     # what beta counts: log q - log p at the draw, the same draw in both
-    losses = [inference.fit_advi(conjugate, 1, beta=beta, **start).loss[0] - misfit for beta in (1, 3)]
+    losses = [sampling.fit_advi(conjugate, 1, beta=beta, **start).loss[0] - misfit for beta in (1, 3)]
     assert losses[1] == pytest.approx(3 * losses[0], rel=1e-9)
     z = np.sqrt(2 * (-np.log(1e-6) - losses[0]))  # log q - log p = -log(sd) - z^2 / 2 + (sd z)^2 / 2
     assert 0 <= z < 5
@@ -138,12 +138,12 @@ def test_an_interrupted_fit_is_kept_as_far_as_it_came_with_a_warning(conjugate, 
             raise KeyboardInterrupt
 
     with pytest.warns(UserWarning, match="4 of 20 steps"):
-        fit = inference.fit_advi(conjugate, 20, seed=1, callbacks=[interrupt_fifth])
+        fit = sampling.fit_advi(conjugate, 20, seed=1, callbacks=[interrupt_fifth])
     assert len(fit.loss) == 4
     assert fit.draw(3, seed=1)["mu"].shape == (3,)
-    monkeypatch.setattr(inference.pm, "fit", lambda *_, **__: SimpleNamespace(hist=np.array([])))  # in its first step
+    monkeypatch.setattr(sampling.pm, "fit", lambda *_, **__: SimpleNamespace(hist=np.array([])))  # in its first step
     with pytest.raises(KeyboardInterrupt):
-        inference.fit_advi(conjugate, 20, seed=1)
+        sampling.fit_advi(conjugate, 20, seed=1)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_an_interrupted_fit_is_kept_as_far_as_it_came_with_a_warning(conjugate, 
 )
 def test_a_wrong_argument_of_a_fit_is_named(conjugate, changes, message):
     with pytest.raises(ValueError, match=message):
-        inference.fit_advi(conjugate, **({"n_steps": 10, "seed": 0} | changes))
+        sampling.fit_advi(conjugate, **({"n_steps": 10, "seed": 0} | changes))
 
 
 # --- NUTS until the verdict holds
@@ -170,17 +170,17 @@ def ask_mean(posterior):
     return {"mu": posterior["mu"].values}
 
 
-SHORT = {"tune": 100, **inference.ONE_CORE}
+SHORT = {"tune": 100, **sampling.ONE_CORE}
 
 
 def test_a_run_that_passes_is_the_only_one(conjugate):
-    tree = inference.sample_until(ask_mean, 500, model=conjugate, random_seed=3, **SHORT)
+    tree = sampling.sample_until(ask_mean, 500, model=conjugate, random_seed=3, **SHORT)
     assert tree["posterior"].sizes["chain"] == 4
     assert tree.attrs["verdicts"] == [True]
 
 
 def test_a_run_that_fails_gets_more_chains_until_it_passes(conjugate):
-    tree = inference.sample_until(ask_mean, 130, model=conjugate, random_seed=1, **SHORT)
+    tree = sampling.sample_until(ask_mean, 130, model=conjugate, random_seed=1, **SHORT)
     verdicts = tree.attrs["verdicts"]
     assert verdicts == [False] * (len(verdicts) - 1) + [True]
     assert len(verdicts) > 1
@@ -192,12 +192,12 @@ def test_a_run_that_fails_gets_more_chains_until_it_passes(conjugate):
     np.testing.assert_array_equal(tree["posterior"]["mu"][:4], first["posterior"]["mu"])
     chains = tree["posterior"]["mu"].values
     assert len(np.unique(chains[:, 0])) == len(chains)  # no seed is used twice
-    assert diagnose.verdict(ask_mean(tree["posterior"].to_dataset()), tree).converged
+    assert diagnostics.verdict(ask_mean(tree["posterior"].to_dataset()), tree).converged
 
 
 def test_a_run_that_never_passes_is_kept_with_a_warning(conjugate):
     with pytest.warns(UserWarning, match="fails after 2 runs"):
-        tree = inference.sample_until(ask_mean, 20, model=conjugate, random_seed=1, most=2, **SHORT)
+        tree = sampling.sample_until(ask_mean, 20, model=conjugate, random_seed=1, most=2, **SHORT)
     assert tree["posterior"].sizes["chain"] == 8
     assert tree.attrs["verdicts"] == [False, False]
 
@@ -206,7 +206,7 @@ def test_chains_of_unequal_lengths_are_not_joined():
     runs = [xr.DataTree.from_dict({"posterior": xr.Dataset({"mu": (("chain", "draw"), np.zeros((4, n)))})})
             for n in (20, 30)]  # fmt: skip
     with pytest.raises(ValueError, match="20 and 30 draws"):
-        inference.join_chains(*runs)
+        sampling.join_chains(*runs)
 
 
 def test_what_was_sampled_before_an_interrupt_is_kept(conjugate):
@@ -219,16 +219,16 @@ def test_what_was_sampled_before_an_interrupt_is_kept(conjugate):
         raise KeyboardInterrupt
 
     with pytest.warns(UserWarning, match="4 chains"):
-        tree = inference.sample_until(ask_mean, 20, model=conjugate, random_seed=1, sample=sample, **SHORT)
+        tree = sampling.sample_until(ask_mean, 20, model=conjugate, random_seed=1, sample=sample, **SHORT)
     assert tree["posterior"].sizes["chain"] == 4
     with pytest.raises(KeyboardInterrupt):
-        inference.sample_until(ask_mean, 20, model=conjugate, random_seed=1, sample=sample, **SHORT)
+        sampling.sample_until(ask_mean, 20, model=conjugate, random_seed=1, sample=sample, **SHORT)
 
 
 @pytest.mark.parametrize(("options", "message"), [({"most": 0}, "most=0; wanted"), ({"random_seed": None}, "seed")])
 def test_until_refuses_what_it_cannot_do(conjugate, options, message):
     with pytest.raises((ValueError, TypeError), match=message):
-        inference.sample_until(ask_mean, 20, model=conjugate, **{"random_seed": 1} | options)
+        sampling.sample_until(ask_mean, 20, model=conjugate, **{"random_seed": 1} | options)
 
 
 # --- NUTS with a model that is compiled once
@@ -239,16 +239,16 @@ ASKED = {"seed": 5, "chains": 2, "draws": 40, "tune": 40}
 
 @pytest.fixture(scope="module")
 def compiled(conjugate):
-    return inference.compile_nuts(conjugate)
+    return sampling.compile_nuts(conjugate)
 
 
 def test_draws_are_those_of_pymcs_own_door_again_and_silently(compiled, conjugate, capfd, caplog):
-    options = inference.ONE_CORE | {name: ASKED[name] for name in ("chains", "draws", "tune")}
+    options = sampling.ONE_CORE | {name: ASKED[name] for name in ("chains", "draws", "tune")}
     expected = pm.sample(model=conjugate, random_seed=ASKED["seed"], **options)
     capfd.readouterr()
     caplog.clear()
     for _ in range(2):
-        tree = inference.sample_nuts(compiled, **ASKED)
+        tree = sampling.sample_nuts(compiled, **ASKED)
         assert tree["posterior"]["mu"].identical(expected["posterior"]["mu"])
         np.testing.assert_array_equal(tree["sample_stats"]["energy"], expected["sample_stats"]["energy"])
     assert capfd.readouterr() == ("", "")
@@ -258,17 +258,17 @@ def test_draws_are_those_of_pymcs_own_door_again_and_silently(compiled, conjugat
 @pytest.mark.slow
 def test_other_data_of_another_length_give_the_draws_that_compiling_anew_gives():
     old, new = (
-        inference.compile_nuts(fuse(models.hierarchical_bnn(*data, n_hidden=(3,)), check=False))
+        sampling.compile_nuts(fuse(models.hierarchical_bnn(*data, n_hidden=(3,)), check=False))
         for data in ((MOONS.X_train, MOONS.y_train), (MOONS.X_test, MOONS.y_test))
     )
     old.with_data(X=-MOONS.X_train)  # leaves it as it was
-    found = inference.sample_nuts(old.with_data(X=MOONS.X_test, labels=MOONS.y_test), **ASKED)
-    assert found["posterior"].to_dataset().equals(inference.sample_nuts(new, **ASKED)["posterior"].to_dataset())
+    found = sampling.sample_nuts(old.with_data(X=MOONS.X_test, labels=MOONS.y_test), **ASKED)
+    assert found["posterior"].to_dataset().equals(sampling.sample_nuts(new, **ASKED)["posterior"].to_dataset())
 
 
 def test_a_higher_target_means_smaller_steps(compiled):
     low, high = (
-        inference.sample_nuts(compiled, seed=1, chains=1, draws=20, tune=200, target_accept=target)["sample_stats"]
+        sampling.sample_nuts(compiled, seed=1, chains=1, draws=20, tune=200, target_accept=target)["sample_stats"]
         for target in (0.6, 0.99)
     )
     assert high["step_size"].mean() < low["step_size"].mean() / 2
@@ -276,11 +276,11 @@ def test_a_higher_target_means_smaller_steps(compiled):
 
 def test_what_cannot_be_sampled_is_refused(conjugate):
     with pytest.raises(ValueError, match=r"seed=None; wanted: an integer"):
-        inference.sample_nuts(None, seed=None)
+        sampling.sample_nuts(None, seed=None)
     with pytest.raises(TypeError, match="wanted: what compile_nuts"):
-        inference.sample_nuts(conjugate, seed=0)
+        sampling.sample_nuts(conjugate, seed=0)
     with pytest.raises(TypeError, match="NoneType; wanted"):
-        inference.compile_nuts(None)
+        sampling.compile_nuts(None)
 
 
 def test_deterministic_variables_that_do_not_follow_the_data_are_kept(monkeypatch):
@@ -294,7 +294,7 @@ def test_deterministic_variables_that_do_not_follow_the_data_are_kept(monkeypatc
         pm.Deterministic("nameless", slope[4:])
         pm.Deterministic("line", slope[0] * x, dims="point")
         pm.Normal("y", slope.sum(), observed=OBSERVED)
-    assert inference.compile_nuts(model) == ["slope", "tail", "twice"]
+    assert sampling.compile_nuts(model) == ["slope", "tail", "twice"]
 
 
 def make_informed():
@@ -313,7 +313,7 @@ def make_informed():
 def test_weights_are_kept_and_probabilities_of_points_are_not(monkeypatch, make, kept):
     monkeypatch.setattr(nutpie, "compile_pymc_model", lambda model, *, var_names, **_: var_names)
     for model in (make(), fuse(make(), check=False)):
-        assert inference.compile_nuts(model) == kept
+        assert sampling.compile_nuts(model) == kept
 
 
 # --- one group after the other
@@ -323,7 +323,7 @@ def test_weights_are_kept_and_probabilities_of_points_are_not(monkeypatch, make,
 def sampled(monkeypatch):
     """What the sampler is told for each group; nothing is sampled."""
     calls = []
-    monkeypatch.setattr(inference, "sample_nuts", lambda given, **asked: calls.append((given, asked)))
+    monkeypatch.setattr(sampling, "sample_nuts", lambda given, **asked: calls.append((given, asked)))
     return calls
 
 
@@ -332,7 +332,7 @@ ECHO = SimpleNamespace(with_data=lambda **given: given)  # in the place of a com
 
 def test_each_group_is_sampled_with_its_own_points_and_labels(sampled):
     X, y = ([part[: 8 - g] for g, part in enumerate(values)] for values in (MOONS.X_train, MOONS.y_train))
-    trees = inference.sample_groups(ECHO, X, y, seed=1, draws=7)
+    trees = sampling.sample_groups(ECHO, X, y, seed=1, draws=7)
     assert len(trees) == len(sampled) == 3
     for g, (given, asked) in enumerate(sampled):
         np.testing.assert_array_equal(given["X"], X[g])
@@ -342,7 +342,7 @@ def test_each_group_is_sampled_with_its_own_points_and_labels(sampled):
 
 def test_each_group_has_a_seed_of_its_own(sampled):
     for seed in (1, 1, 2):
-        inference.sample_groups(ECHO, MOONS.X_train, MOONS.y_train, seed=seed)
+        sampling.sample_groups(ECHO, MOONS.X_train, MOONS.y_train, seed=seed)
     first, again, other = np.reshape([asked["seed"] for _, asked in sampled], (3, 3))
     np.testing.assert_array_equal(first, again)
     assert len({*first, *other}) == 6
@@ -350,9 +350,9 @@ def test_each_group_has_a_seed_of_its_own(sampled):
 
 def test_a_wrong_group_is_named_before_the_first_is_sampled(sampled):
     with pytest.raises(ValueError, match="3 groups, y has 2"):
-        inference.sample_groups(ECHO, MOONS.X_train, MOONS.y_train[:2], seed=1)
+        sampling.sample_groups(ECHO, MOONS.X_train, MOONS.y_train[:2], seed=1)
     with pytest.raises(ValueError, match=r"y\[2\] holds the labels \[2\]"):
-        inference.sample_groups(ECHO, MOONS.X_train, np.full((3, 8), [[0], [1], [2]]), seed=1)
+        sampling.sample_groups(ECHO, MOONS.X_train, np.full((3, 8), [[0], [1], [2]]), seed=1)
     assert sampled == []
 
 
@@ -374,8 +374,8 @@ def test_a_terminal_and_a_notebook_are_watched_unless_switched_off(monkeypatch, 
     monkeypatch.delenv("BNN_PROGRESS", raising=False)
     if setting:
         monkeypatch.setenv("BNN_PROGRESS", setting)
-    assert inference.is_watched() is watched
-    assert inference.ONE_CORE["progressbar"] is watched
+    assert sampling.is_watched() is watched
+    assert sampling.ONE_CORE["progressbar"] is watched
 
 
 def test_kernels_of_chapters_and_of_nbval_are_unwatched():

@@ -15,9 +15,9 @@ import pytensor.tensor as pt
 import pytest
 import xarray as xr
 from arviz_stats.base import array_stats
-from bnn import data, diagnose, inference, models, predict
-from bnn.fuse import fuse
-from bnn.report import DATA
+from bookkit import data, models
+from bookkit.report import DATA
+from hbnn import diagnostics, fuse, prediction, sampling
 from jax.extend.random import threefry_2x32
 from pytensor.compile.mode import Mode
 from scipy import stats
@@ -210,9 +210,9 @@ def test_predictions_are_the_networks_own_and_the_log_likelihood_that_of_the_lab
         assert names[at + n] == f"log sd{k}"
         weights[f"w{k}"] = (mu.reshape(shape) + np.exp(sd) * z.reshape(3, *shape))[None, None]
         at += 4 * n + 1
-    wanted = predict.predict_groups(weights, GRID)[0, 0]
+    wanted = prediction.predict_groups(weights, GRID)[0, 0]
     np.testing.assert_allclose(found, wanted[groups, np.arange(len(GRID))], rtol=1e-12)
-    p = predict.predict_groups(weights, np.array(options["X"]))[0, 0][options["group"], np.arange(len(options["y"]))]
+    p = prediction.predict_groups(weights, np.array(options["X"]))[0, 0][options["group"], np.arange(len(options["y"]))]
     assert loglik == pytest.approx(np.log(np.where(options["y"], p, 1 - p)).sum())
 
 
@@ -261,10 +261,10 @@ TOY = """
 def draw_reference(model, name):
     """nutpie's probabilities (chain, draw, point) of the run of this name."""
     settings = {"draws": 3000, "tune": 600, "target_accept": 0.9, "seed": 1}
-    posterior = inference.sample_nuts(inference.compile_nuts(fuse(model)), **settings)["posterior"]
+    posterior = sampling.sample_nuts(sampling.compile_nuts(fuse(model)), **settings)["posterior"]
     if name == "flat":
         posterior = {key: posterior[key].values[:, :, None] for key in ("w1", "w2", "w3")}
-    return predict.predict_groups(posterior, GRID)[:, :, -1]
+    return prediction.predict_groups(posterior, GRID)[:, :, -1]
 
 
 def summarise(draws):
@@ -457,10 +457,10 @@ def test_the_verdict_is_the_books():
         RUNS_JUDGED.items(), run_in_node(code, runs=given), runs, strict=True
     ):
         told = {"diverging": (dims, divergent), "energy": (dims, energy), "depth": (dims, np.zeros(energy.shape, int))}
-        wanted = diagnose.verdict(quantities, xr.DataTree.from_dict({"sample_stats": xr.Dataset(told)}))
+        wanted = diagnostics.verdict(quantities, xr.DataTree.from_dict({"sample_stats": xr.Dataset(told)}))
         assert (found["converged"], found["reasons"]) == (wanted.converged, reasons), name
         if np.isfinite(wanted.rhat):
-            assert found["rhatLimit"] == pytest.approx(diagnose.limit_rhat(wanted.n_quantities), rel=1e-12)
+            assert found["rhatLimit"] == pytest.approx(diagnostics.limit_rhat(wanted.n_quantities), rel=1e-12)
         names = {"essTail": "ess_tail", "rhatAt": "rhat_at", "essAt": "ess_at", "essTailAt": "ess_tail_at"}
         for key in ("rhat", "ess", "essTail", "move", "bfmi", "divergences"):
             value = getattr(wanted, names.get(key, key))

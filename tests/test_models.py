@@ -4,8 +4,8 @@ import jax
 import numpy as np
 import pymc as pm
 import pytest
-from bnn import data, models
-from bnn.fuse import fuse
+from bookkit import data, models
+from hbnn import fuse
 from jax.scipy.stats import norm as jax_norm
 from scipy.special import expit, log_softmax
 from scipy.stats import bernoulli, halfcauchy, halfnorm, multivariate_normal, norm

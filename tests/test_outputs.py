@@ -32,7 +32,7 @@ CELLS = [
     """from IPython.display import display
 
 claim = {"id": "moons", "claim": "It learns", "value": "0.971 ± 0.012", "criterion": "above 0.9", "holds": True}
-display({"application/vnd.bnn.claims+json": [claim], "text/plain": "1 claim"}, raw=True)""",
+display({"application/vnd.bookkit.claims+json": [claim], "text/plain": "1 claim"}, raw=True)""",
     'print("The loss falls.")',
     'display("first")\ndisplay("second")',
     """---
@@ -64,7 +64,7 @@ def print_instead(cell, text):
 
 
 def change_claim(cell, **changes):
-    cell.outputs[0].data["application/vnd.bnn.claims+json"][0].update(changes)
+    cell.outputs[0].data["application/vnd.bookkit.claims+json"][0].update(changes)
 
 
 def skip_validation(cell):
@@ -334,12 +334,12 @@ import pymc as pm
 from scipy import stats
 from sklearn.datasets import make_moons
 from sklearn.linear_model import LogisticRegression
-from bnn import data as own
-from bnn.plots import plot_draws"""
+from bookkit import data as own
+from bookkit.plots import plot_draws"""
 
 
 def test_an_unseeded_draw_is_caught():
-    functions = {"bnn.data.draw_tasks": 1, "bnn.plots.plot_draws": None}
+    functions = {"bookkit.data.draw_tasks": 1, "bookkit.plots.plot_draws": None}
     for line, caught in [line.rsplit(maxsplit=1) for line in DRAWS.strip().splitlines()]:
         nb = new_notebook(cells=[new_code_cell(IMPORTS), new_code_cell(line)])
         assert bool(checks.find_unseeded(nb, functions)) == (caught == "yes"), line

@@ -71,14 +71,14 @@ def test_installed_it_finds_its_posteriors_and_leaves_settings_alone(tmp_path):
     lay_out(tmp_path)
     code = (
         f"import os, sys; before = dict(os.environ); sys.path.insert(0, {str(tmp_path)!r}); import bnn; "
-        "assert dict(os.environ) == before; assert 'bnn.environment' not in sys.modules; "
+        "assert dict(os.environ) == before; assert 'bookkit.environment' not in sys.modules; "
         "from bnn import fuse, diagnose, posteriors, reference, symmetry, table; "
-        "assert posteriors.__file__.startswith(sys.path[0]); print(posteriors.load(posteriors.FLAT).data['X'].shape)"
+        "assert posteriors.__file__.startswith(sys.path[0]); print(posteriors.load_posterior(posteriors.FLAT).data['X'].shape)"
     )
     clean = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "OMP_NUM_THREADS": "2"}
     # -S and the path by hand: the book's own settings come with the environment's .pth files
     path = {"PYTHONPATH": str(next(p for p in sys.path if p.endswith("site-packages")))}
     done = subprocess.run([sys.executable, "-S", "-c", code], env=clean | path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    wanted = importlib.import_module("bnn.posteriors").load("flat_moons-flat_bnn")
+    wanted = importlib.import_module("hbnn.reference.posteriors").load("flat_moons-flat_bnn")
     assert ast.literal_eval(done.stdout) == wanted.data["X"].shape

@@ -29,7 +29,7 @@ QUERIES = {  # a page that is among the first three, by a section
     "partial pooling": "hierarchical_nuts.html#one-line-for-every-weight",
     "credible interval": "moons.html#what-the-program-did-and-whether-it-worked",
     "few-shot": "informed_priors.html#five-points",
-    "fit_advi": "api.html#bnn.inference.fit_advi",
+    "fit_advi": "api.html#hbnn.sampling.fit_advi",
     "GPU": "engines.html#when-does-a-gpu-pay",
 }
 SEARCH = """async ([root, query]) => {
@@ -288,10 +288,10 @@ def test_code_that_wraps_is_copied_as_it_was_written_and_hangs(address, chromium
 def test_an_example_is_copied_without_its_prompts_and_output(address, chromium):
     with open_page(chromium, f"{address}book/api.html") as (page, _):
         page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-        page.locator('dl:has(> dt[id="bnn.inference.derive_seed"]) button.copybtn').click()
+        page.locator('dl:has(> dt[id="hbnn.sampling.derive_seed"]) button.copybtn').click()
         page.wait_for_function("navigator.clipboard.readText()")
         copied = page.evaluate("navigator.clipboard.readText()")
-    assert copied.split("\n") == ["from bnn import inference", "inference.derive_seed(1)"]
+    assert copied.split("\n") == ["from bnn import inference", "sampling.derive_seed(1)"]
 
 
 # --- Binder's pods

@@ -6,8 +6,9 @@ import zipfile
 
 import numpy as np
 import pytest
-from bnn import curves, data, models, posteriors
-from bnn.posteriors import CURVES, FLAT, FOLDER, HIERARCHICAL, NAMES
+from bookkit import curves, data, models
+from hbnn.reference import posteriors
+from hbnn.reference.posteriors import CURVES, FLAT, FOLDER, HIERARCHICAL, NAMES
 from scipy.stats import multivariate_normal
 from studies import _reference_files
 from studies import reference as study
@@ -28,7 +29,9 @@ def to_unknowns(position):
 
 def compute(name, unknowns):
     """The functionals of one position: dict of arrays."""
-    found = posteriors.load(name).compute({key: np.asarray(value)[None, None] for key, value in unknowns.items()})
+    found = posteriors.load_posterior(name).compute(
+        {key: np.asarray(value)[None, None] for key, value in unknowns.items()}
+    )
     return {key: value[0, 0] for key, value in found.items()}
 
 
@@ -49,7 +52,7 @@ def compile_density(model):
 @pytest.fixture(scope="module")
 def densities():
     """Those of the database's PyMC programs."""
-    return {name: compile_density(posteriors.build(name)) for name in NAMES}
+    return {name: compile_density(posteriors.build_posterior(name)) for name in NAMES}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -103,7 +106,7 @@ def test_the_models_are_those_of_the_chapters(densities):
 
 def test_the_curves_log_likelihood_is_that_of_normals():
     p = to_unknowns(draw_position(CURVES, 3))
-    given = posteriors.load(CURVES).data
+    given = posteriors.load_posterior(CURVES).data
     h = np.tanh(given["x"][:, None] * p["w"] + p["b"]) - np.tanh(given["x0"] * p["w"] + p["b"])
     h = np.column_stack([h, np.ones(len(h))])
     tau = np.append(np.repeat(p["tau_shape"], 4), p["tau_level"])
@@ -141,7 +144,7 @@ def test_data_and_descriptions_are_what_the_study_writes(tmp_path):
 
 
 def test_the_measurements_are_the_files():
-    given, frame = posteriors.load(CURVES).data, curves.load_curves("theophylline")
+    given, frame = posteriors.load_posterior(CURVES).data, curves.load_curves("theophylline")
     y = frame["mg_per_l"].to_numpy()
     np.testing.assert_allclose(given["y"] * y.std() + y.mean(), y, atol=1e-12)
     assert (given["group"] == frame["patient"]).all()
@@ -154,7 +157,7 @@ def test_the_draws_are_those_of_the_study_and_its_checks_hold(name):
     chains = posteriors.read_zipped(FOLDER / "reference_posteriors" / "draws" / "draws", name)
     assert len(chains) == len(own) == 10
     for chain, row in zip(chains, own, strict=True):
-        assert list(chain) == posteriors.load(name).names
+        assert list(chain) == posteriors.load_posterior(name).names
         assert {len(values) for values in chain.values()} == {1000}
         assert hashlib.sha256(json.dumps(chain).encode()).hexdigest() == row["draws"]
     info = json.loads((FOLDER / "reference_posteriors" / "draws" / "info" / f"{name}.info.json").read_text())

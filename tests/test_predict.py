@@ -5,7 +5,8 @@ import warnings
 import numpy as np
 import pytest
 import xarray as xr
-from bnn import data, models, predict
+from bookkit import data, models
+from hbnn import prediction
 from scipy.special import expit
 
 X = data.grid(5)
@@ -24,14 +25,14 @@ def test_probabilities_are_those_of_the_pymc_model():
         model["p"].eval({model[name]: value[i] for name, value in weights.items()}, mode="FAST_COMPILE")
         for i in range(3)
     ]
-    np.testing.assert_allclose(predict.predict_probability(weights, X), expected, rtol=1e-12)
+    np.testing.assert_allclose(prediction.predict_probability(weights, X), expected, rtol=1e-12)
 
 
 def test_chains_are_joined_one_after_the_other():
     values = np.arange(24.0).reshape(2, 3, 4)
-    posterior = xr.Dataset(dict.fromkeys(predict.WEIGHTS, (("chain", "draw", "hidden_2"), values)))
-    found = predict.flatten_chains(posterior)
-    assert set(found) == set(predict.WEIGHTS)
+    posterior = xr.Dataset(dict.fromkeys(prediction.WEIGHTS, (("chain", "draw", "hidden_2"), values)))
+    found = prediction.flatten_chains(posterior)
+    assert set(found) == set(prediction.WEIGHTS)
     np.testing.assert_array_equal(found["w3"], np.concatenate(values))
 
 
@@ -40,9 +41,9 @@ LONG = [0, 99, 100, 199, 200, 249]  # draws on either side of two borders betwee
 
 def test_each_of_many_draws_is_predicted_as_if_it_were_alone():
     weights = draw_weights(250)
-    found = predict.predict_probability(weights, X)
+    found = prediction.predict_probability(weights, X)
     for i in LONG:
-        alone = predict.predict_probability({name: value[i : i + 1] for name, value in weights.items()}, X)
+        alone = prediction.predict_probability({name: value[i : i + 1] for name, value in weights.items()}, X)
         np.testing.assert_allclose(found[i], alone[0], rtol=1e-12)
 
 
@@ -64,13 +65,13 @@ def test_class_probabilities_are_those_of_the_pymc_model():
     expected = [
         p.eval({model[name]: value[i] for name, value in weights.items()}, mode="FAST_COMPILE") for i in range(3)
     ]
-    np.testing.assert_allclose(predict.predict_classes(weights, IMAGES), expected, rtol=1e-10)
+    np.testing.assert_allclose(prediction.predict_classes(weights, IMAGES), expected, rtol=1e-10)
 
 
 def test_huge_weights_give_certainty_without_a_warning():
     with warnings.catch_warnings(action="error"):
-        p = predict.predict_probability(draw_weights(scale=1e4), X[:12])
-        classes = predict.predict_classes(draw_digit_weights(scale=1e4), IMAGES)
+        p = prediction.predict_probability(draw_weights(scale=1e4), X[:12])
+        classes = prediction.predict_classes(draw_digit_weights(scale=1e4), IMAGES)
     assert np.isin(p.round(12), (0, 1)).all()
     np.testing.assert_allclose(classes.max(axis=-1), 1)
 
@@ -93,7 +94,7 @@ def make_posterior(n_groups=3, n_hidden=(4, 5), seed=0):
 @pytest.mark.parametrize("activation", ["tanh", "relu"])
 def test_each_category_is_predicted_by_its_own_network(activation):
     posterior, points = make_posterior(), np.random.default_rng(1).normal(size=(3, 7, 2))
-    found = predict.predict_groups(posterior, points, activation=activation)
+    found = prediction.predict_groups(posterior, points, activation=activation)
     activate = np.tanh if activation == "tanh" else lambda z: np.maximum(z, 0)
     assert found.shape == (2, 6, 3, 7)
     for c, i, g in [(0, 0, 0), (1, 5, 2), (0, 3, 1)]:
@@ -106,9 +107,9 @@ def test_each_of_many_draws_of_categories_is_predicted_as_if_it_were_alone():
     rng = np.random.default_rng(2)
     shapes = {"w1": (2, 2, 3), "b1": (2, 3), "w2": (2, 3), "b2": (2,)}
     weights = {name: rng.normal(size=(1, 250, *shape)) for name, shape in shapes.items()}
-    found = predict.predict_groups(weights, X)
+    found = prediction.predict_groups(weights, X)
     for i in LONG:
-        alone = predict.predict_groups({name: w[:, i : i + 1] for name, w in weights.items()}, X)
+        alone = prediction.predict_groups({name: w[:, i : i + 1] for name, w in weights.items()}, X)
         np.testing.assert_allclose(found[:, i], alone[:, 0], rtol=1e-12)
 
 
@@ -133,7 +134,7 @@ def test_networks_with_biases_are_those_of_the_model(kind):
     model = getattr(models, kind)(POINTS[part], LABELS[part], n_hidden=(4, 5), bias=True)
     values = draw_values(model)
     weights = {name: np.expand_dims(value, axes) for name, value in values.items()}
-    found = predict.predict_groups(weights, POINTS[part])
+    found = prediction.predict_groups(weights, POINTS[part])
     np.testing.assert_allclose(np.squeeze(found, axes), eval_probability(model, values), rtol=1e-10)
 
 
@@ -152,7 +153,7 @@ def make_trees(n_groups=3):
 
 def test_categories_are_joined_in_their_order():
     trees = make_trees()
-    weights = predict.join_groups(trees)
+    weights = prediction.join_groups(trees)
     assert set(weights) == {"w1", "w2", "b1", "b2"}
     for g, tree in enumerate(trees):
         for name, values in weights.items():
@@ -199,18 +200,21 @@ MASKED = np.ma.masked_less(X, 0)
 )
 def test_weights_and_points_that_do_not_fit_are_named(function, weights, points, message):
     with pytest.raises(ValueError, match=message):
-        getattr(predict, f"predict_{function}")(weights, points)
+        getattr(prediction, f"predict_{function}")(weights, points)
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: predict.predict_groups(make_posterior(), X, activation="gelu"), "'gelu'; wanted: one of tanh, relu"),
-        (lambda: predict.join_groups([]), "trees is empty; wanted: .*sample_groups"),
-        (lambda: predict.join_groups([NO_W]), "no w1; wanted: .*sample_groups"),
-        (lambda: predict.join_groups([TREES[0], cut_draws(TREES[1])]), r"trees\[1\] has w1 of shape \(1, 2, 2, 3\)"),
-        (lambda: predict.join_groups([TREES[0], NO_W]), r"trees\[1\] has w1 of shape no"),
-        (lambda: predict.combine_weights(make_posterior()[["sd1"]]), "holds sd1; wanted: mu1, sd1, z1"),
+        (
+            lambda: prediction.predict_groups(make_posterior(), X, activation="gelu"),
+            "'gelu'; wanted: one of tanh, relu",
+        ),
+        (lambda: prediction.join_groups([]), "trees is empty; wanted: .*sample_groups"),
+        (lambda: prediction.join_groups([NO_W]), "no w1; wanted: .*sample_groups"),
+        (lambda: prediction.join_groups([TREES[0], cut_draws(TREES[1])]), r"trees\[1\] has w1 of shape \(1, 2, 2, 3\)"),
+        (lambda: prediction.join_groups([TREES[0], NO_W]), r"trees\[1\] has w1 of shape no"),
+        (lambda: prediction.combine_weights(make_posterior()[["sd1"]]), "holds sd1; wanted: mu1, sd1, z1"),
     ],
 )
 def test_a_wrong_argument_is_named(call, message):

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import xarray as xr
-from bnn import data, inference, models, predict, priors, symmetry
-from bnn.fuse import fuse
+from bookkit import data, models
+from hbnn import fuse, prediction, priors, sampling, symmetry
 
 N_HIDDEN = (3, 4)
 SHAPES = {"1": (2, 3), "2": (3, 4), "3": (4,)}
@@ -55,11 +55,11 @@ def test_new_categories_of_a_draw_share_its_mean_and_sd_and_nothing_else():
 def test_aligning_a_posterior_undoes_relabelling():
     posterior = make_posterior()
     means = {f"w{k}": posterior[f"mu{k}"].values.reshape(800, *s) for k, s in SHAPES.items()}
-    moved = symmetry.apply(symmetry.draw_labelling(800, N_HIDDEN, seed=3), means)
+    moved = symmetry.relabel(symmetry.draw_labelling(800, N_HIDDEN, seed=3), means)
     relabelled = posterior.assign(
         {f"mu{k}": (posterior[f"mu{k}"].dims, moved[f"w{k}"].reshape(2, 400, *s)) for k, s in SHAPES.items()}
     )
-    aligned = symmetry.apply(priors.align_posterior(relabelled, seed=1), moved)
+    aligned = symmetry.relabel(priors.align_posterior(relabelled, seed=1), moved)
     for name, w in aligned.items():
         np.testing.assert_allclose(w.std(axis=0).mean(), means[name].std(axis=0).mean(), rtol=1e-9)
 
@@ -108,27 +108,27 @@ def test_a_network_can_be_fitted_to_any_few_points():
     one = data.rotated_moons(seed=5, n_groups=2, n_train=10).group(0)
     mean, cholesky = priors.scale_prior((1.0, 1.0, 2.0), 2, N_HIDDEN)
     model = fuse(models.informed_bnn(one.X_train, one.y_train, mean=mean, cholesky=cholesky, n_hidden=N_HIDDEN))
-    compiled = inference.compile_nuts(model)
+    compiled = sampling.compile_nuts(model)
     for case, (X, y) in CASES.items():
-        tree = inference.sample_nuts(compiled.with_data(X=X, labels=y), seed=1, **SETTINGS)
-        weights = predict.flatten_chains(tree["posterior"])
-        assert np.isfinite(predict.predict_probability(weights, data.grid(5))).all(), case
+        tree = sampling.sample_nuts(compiled.with_data(X=X, labels=y), seed=1, **SETTINGS)
+        weights = prediction.flatten_chains(tree["posterior"])
+        assert np.isfinite(prediction.predict_probability(weights, data.grid(5))).all(), case
         assert not tree["sample_stats"]["diverging"].any(), case
         if case == "one class":
-            p = predict.predict_probability(weights, X).mean(axis=0)
+            p = prediction.predict_probability(weights, X).mean(axis=0)
             assert ((p > 0.5) & (p < 0.999)).all()
 
 
 @pytest.mark.slow
 def test_categories_are_sampled_and_predicted_one_by_one():
     moons = data.rotated_moons(seed=5, n_groups=2, n_train=10)
-    compiled = inference.compile_nuts(fuse(models.unpooled_bnn(moons.X_train[0], moons.y_train[0], n_hidden=N_HIDDEN)))
-    trees = inference.sample_groups(compiled, moons.X_train[[0, 0, 1]], moons.y_train[[0, 0, 1]], seed=1, **SETTINGS)
-    weights = predict.join_groups(trees)
+    compiled = sampling.compile_nuts(fuse(models.unpooled_bnn(moons.X_train[0], moons.y_train[0], n_hidden=N_HIDDEN)))
+    trees = sampling.sample_groups(compiled, moons.X_train[[0, 0, 1]], moons.y_train[[0, 0, 1]], seed=1, **SETTINGS)
+    weights = prediction.join_groups(trees)
     assert (weights["w1"][:, :, 0] != weights["w1"][:, :, 1]).any()
-    p = predict.predict_groups(weights, moons.X_test[[0, 0, 1]])
+    p = prediction.predict_groups(weights, moons.X_test[[0, 0, 1]])
     one = {name: w[:, :, 2].reshape(-1, *w.shape[3:]) for name, w in weights.items()}
-    expected = predict.predict_probability(one, moons.X_test[1])
+    expected = prediction.predict_probability(one, moons.X_test[1])
     np.testing.assert_allclose(p[:, :, 2].reshape(200, -1), expected, rtol=1e-12)
 
 

@@ -11,10 +11,11 @@ import pytest
 import requests
 import xarray as xr
 import yaml
-from bnn import cache, inference, published
+from bookkit import cache, published
+from hbnn import sampling
 from tools import release_posteriors
 
-ASKED = inference.ONE_CORE | {"chains": 2, "draws": 30, "tune": 20}
+ASKED = sampling.ONE_CORE | {"chains": 2, "draws": 30, "tune": 20}
 
 
 def make_model(observed=0.5, size=published.MANY + 1):

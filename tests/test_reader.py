@@ -10,7 +10,7 @@ from importlib.metadata import distribution, packages_distributions
 
 import nbformat
 import pytest
-from bnn import environment
+from bookkit import environment
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from tools import branches, reader
@@ -187,4 +187,4 @@ def test_the_devcontainer_installs_the_readers_environment():
     made = json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.MULTILINE))
     assert made["image"].endswith(f":{(ROOT / '.python-version').read_text().strip()}")
     assert ".binder/requirements.txt" in made["onCreateCommand"]
-    assert made["onCreateCommand"].endswith("&& python book/bnn/environment.py --install")
+    assert made["onCreateCommand"].endswith("&& python book/bookkit/environment.py --install")

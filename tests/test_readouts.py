@@ -10,7 +10,7 @@ import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from bnn.readouts import integrate_readouts, predict_group
+from hbnn.fusion.readouts import integrate_readouts, predict_group
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal, norm

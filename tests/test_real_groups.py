@@ -4,8 +4,8 @@ import json
 
 import numpy as np
 import pytest
-from bnn import grouped, outcome, rivals
-from bnn.report import DATA
+from bookkit.report import DATA
+from hbnn.tables import grouped, outcome, rivals
 from studies import real_groups as study
 
 every_table = pytest.mark.parametrize("name", study.SOURCES)
@@ -78,7 +78,7 @@ def test_what_folds_and_groups_kept_gives_the_gains_errors_and_advice_of_a_compa
     cases = [case for case in study.CASES if case["data"] == name and case["seed"] == 1]
     table = [case | study.compute(**case) for case in cases if case["model"] in study.MODELS]
     found = study.gather(json.loads(json.dumps(table)), name, seeds=(1,))
-    whole = rivals.compare(study.read_rows(name), seed=1, n_folds=study.N_FOLDS, rivals=("line", "quadratic"))
+    whole = rivals.compare_rivals(study.read_rows(name), seed=1, n_folds=study.N_FOLDS, rivals=("line", "quadratic"))
     for over in rivals.OVER:
         for other in ("line", "quadratic"):
             wanted = whole.gain("network", other, over)

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from bnn import posteriors, reference
-from bnn.posteriors import CURVES, FLAT, HIERARCHICAL, NAMES
+from hbnn.reference import posteriors, scoring
+from hbnn.reference.posteriors import CURVES, FLAT, HIERARCHICAL, NAMES
 
 N = 40  # functionals
 
@@ -23,7 +23,7 @@ def make_truth(seed, shape, shifts=None):
 
 @pytest.fixture(scope="module")
 def truth():
-    return reference.make_reference([f"f[{k + 1}]" for k in range(N)], make_truth(0, (10, 1000)))
+    return scoring.make_reference([f"f[{k + 1}]" for k in range(N)], make_truth(0, (10, 1000)))
 
 
 # --- the verdict
@@ -33,23 +33,23 @@ def test_right_draws_pass_nearly_always():
     """One false alarm in a hundred is promised; three in 25 runs would come by chance once in 500 tests."""
     words = []
     for seed in range(25):  # references of their own, no larger than the runs: its errors count as much
-        own = reference.make_reference(list(map(str, range(N))), make_truth(2 * seed, (4, 500)))
-        words.append(reference.compare(make_truth(2 * seed + 1, (4, 500)), own).verdict)
-    assert words.count(reference.WRONG) <= 2
-    assert words.count(reference.FEW) == 0
+        own = scoring.make_reference(list(map(str, range(N))), make_truth(2 * seed, (4, 500)))
+        words.append(scoring.compare_draws(make_truth(2 * seed + 1, (4, 500)), own).verdict)
+    assert words.count(scoring.WRONG) <= 2
+    assert words.count(scoring.FEW) == 0
 
 
 def test_slow_chains_pass_too_their_errors_being_larger():
     words = []
     for seed in range(6):
         rng = np.random.default_rng(seed)
-        own = reference.make_reference(list(map(str, range(N))), rng.normal(size=(4, 1000, N)))
+        own = scoring.make_reference(list(map(str, range(N))), rng.normal(size=(4, 1000, N)))
         values = rng.normal(size=(4, 1500, N))
         for i in range(1, 1500):  # an autoregression
             values[:, i] = 0.7 * values[:, i - 1] + np.sqrt(1 - 0.7**2) * values[:, i]
-        words.append(reference.compare(values, own).verdict)
-    assert words.count(reference.WRONG) <= 1
-    assert words.count(reference.FEW) == 0
+        words.append(scoring.compare_draws(values, own).verdict)
+    assert words.count(scoring.WRONG) <= 1
+    assert words.count(scoring.FEW) == 0
 
 
 def test_right_draws_that_mostly_round_to_one_pass():
@@ -58,19 +58,19 @@ def test_right_draws_that_mostly_round_to_one_pass():
     def draw(seed, size):
         return 1 / (1 + np.exp(-10 - 5 * np.random.default_rng(seed).normal(size=(*size, N))))
 
-    own = reference.make_reference(list(map(str, range(N))), reference.round_digits(draw(0, (10, 1000))))
+    own = scoring.make_reference(list(map(str, range(N))), scoring.round_digits(draw(0, (10, 1000))))
     assert (own.draws == 1).mean() > 0.3
     for seed in range(1, 6):
-        found = reference.compare(draw(seed, (4, 1000)), own)
-        assert found.verdict == reference.RIGHT
+        found = scoring.compare_draws(draw(seed, (4, 1000)), own)
+        assert found.verdict == scoring.RIGHT
         np.testing.assert_allclose(found.spread, 1, atol=0.08)
 
 
 @pytest.mark.parametrize("k", [0, 12, 25])
 def test_a_shift_of_a_fifth_of_an_sd_is_seen(truth, k):
     z = make_truth(1, (4, 1000), {k: 0.2})
-    found = reference.compare(z, truth)
-    assert found.verdict == reference.WRONG
+    found = scoring.compare_draws(z, truth)
+    assert found.verdict == scoring.WRONG
     assert found.distance.argmax() == k
     assert found.bias[k] == pytest.approx(0.2, abs=4 * found.bias_error[k])
     assert "WRONG: 1 functional is farther" in str(found)
@@ -79,8 +79,8 @@ def test_a_shift_of_a_fifth_of_an_sd_is_seen(truth, k):
 def test_too_narrow_a_spread_is_seen(truth):
     values = make_truth(1, (4, 1000))
     values[..., 5] = 0.8 * values[..., 5]
-    found = reference.compare(values, truth)
-    assert found.verdict == reference.WRONG
+    found = scoring.compare_draws(values, truth)
+    assert found.verdict == scoring.WRONG
     assert found.distance.argmax() == 5
     assert found.spread[5] == pytest.approx(0.8, abs=4 * found.spread_error[5])
     assert abs(found.bias[5]) < 4 * found.bias_error[5]
@@ -88,31 +88,31 @@ def test_too_narrow_a_spread_is_seen(truth):
 
 def test_what_the_score_says_it_would_have_seen_it_sees(truth):
     """A bias of `visible` in the functional that moves slowest is found in nine of ten runs."""
-    found, seen = reference.compare(make_truth(1, (4, 300)), truth), 0
+    found, seen = scoring.compare_draws(make_truth(1, (4, 300)), truth), 0
     for seed in range(2, 42):
         values = make_truth(seed, (4, 300))
         values[..., 0] += found.visible
-        seen += reference.compare(values, truth).distance[0] > found.limit
+        seen += scoring.compare_draws(values, truth).distance[0] > found.limit
     assert 30 <= seen <= 40
 
 
 def test_few_effective_draws_are_not_judged(truth):
-    found = reference.compare(make_truth(1, (4, 90)) + 1, truth)
-    assert found.verdict == reference.FEW
+    found = scoring.compare_draws(make_truth(1, (4, 90)) + 1, truth)
+    assert found.verdict == scoring.FEW
     assert "TOO FEW" in str(found)
 
 
 def test_the_reference_has_errors_of_its_own(truth):
     """Five times as many draws, and the error stays above that of the reference."""
-    found = reference.compare(make_truth(1, (4, 5000)), truth)
+    found = scoring.compare_draws(make_truth(1, (4, 5000)), truth)
     assert (found.bias_error > 1 / np.sqrt(truth.ess)).all()
 
 
 def test_ranks_become_the_quantiles_of_a_normal(truth):
-    own = reference.to_normal(np.sort(truth.draws, axis=0), truth)
+    own = scoring.to_normal(np.sort(truth.draws, axis=0), truth)
     np.testing.assert_allclose(own.mean(axis=0), 0, atol=1e-4)  # what rounds to the same digits shares a rank
     np.testing.assert_allclose(own.std(axis=0), 1, atol=2e-3)
-    ends = reference.to_normal(np.array([[-1e9] * N, [1e9] * N]), truth)
+    ends = scoring.to_normal(np.array([[-1e9] * N, [1e9] * N]), truth)
     assert (abs(ends) < 4.1).all()
     assert (ends[1] > own.max(axis=0)).all()
 
@@ -125,21 +125,21 @@ def make_unknowns(name, shape=(4, 100), seed=0):
     positive = ("sd1", "sd2", "sd3", "tau_shape", "tau_level", "sigma")
     return {
         key: np.exp(0.3 * rng.normal(size=(*shape, *size))) if key in positive else rng.normal(size=(*shape, *size))
-        for key, size in posteriors.load(name).unknowns.items()
+        for key, size in posteriors.load_posterior(name).unknowns.items()
     }
 
 
 def stack(name, unknowns):
-    return reference.to_functionals(unknowns, posteriors.load(name))
+    return scoring.to_functionals(unknowns, posteriors.load_posterior(name))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_unknowns_and_functionals_are_the_same_to_it(name):
     unknowns = make_unknowns(name, (2, 8))
-    functionals = posteriors.load(name).compute(unknowns)
+    functionals = posteriors.load_posterior(name).compute(unknowns)
     np.testing.assert_array_equal(stack(name, unknowns), stack(name, functionals))
-    assert stack(name, unknowns).shape == (2, 8, len(posteriors.load(name).names))
-    assert reference.find_posterior(unknowns) == reference.find_posterior(functionals) == name
+    assert stack(name, unknowns).shape == (2, 8, len(posteriors.load_posterior(name).names))
+    assert scoring.find_posterior(unknowns) == scoring.find_posterior(functionals) == name
 
 
 def test_netcdf_csv_and_arrays_are_the_same_to_it(tmp_path):
@@ -160,7 +160,7 @@ def test_netcdf_csv_and_arrays_are_the_same_to_it(tmp_path):
         )
     wanted = stack(CURVES, unknowns)
     for source in (dataset, tmp_path / "draws.nc", str(tmp_path / "draws4.csv"), tmp_path / "draws3.csv"):
-        np.testing.assert_allclose(stack(CURVES, reference.read_draws(source)), wanted, rtol=1e-12)
+        np.testing.assert_allclose(stack(CURVES, scoring.read_draws(source)), wanted, rtol=1e-12)
 
 
 def test_weights_of_each_category_do_in_place_of_means_and_offsets():
@@ -177,7 +177,7 @@ def test_weights_of_each_category_do_in_place_of_means_and_offsets():
 
 def test_mistakes_are_told():
     unknowns = make_unknowns(FLAT, (2, 8))
-    functionals = posteriors.load(FLAT).compute(unknowns)
+    functionals = posteriors.load_posterior(FLAT).compute(unknowns)
     p, log_lik = functionals["p"], functionals["log_lik"]
     for source, name, why in (
         (unknowns, "flat", r"no posterior called 'flat'.*wanted: one of"),
@@ -189,18 +189,18 @@ def test_mistakes_are_told():
         ({"w1": np.zeros(8)}, FLAT, r"w1 has shape \(8,\); wanted: \(chain, draw"),
     ):
         with pytest.raises(ValueError, match=why):
-            reference.score(source, name)
+            scoring.score_draws(source, name)
 
 
 def test_files_that_cannot_be_read_are_told_and_the_list_names_what_is_asked(tmp_path, capsys):
     def say(name, text=""):
         (tmp_path / name).write_text(text)
-        assert reference.main([str(tmp_path / name)]) == 2
+        assert scoring.main([str(tmp_path / name)]) == 2
         return capsys.readouterr().err
 
-    assert reference.main(["--list"]) == 0
+    assert scoring.main(["--list"]) == 0
     assert f"{CURVES}, unknowns: w[4], b[4], mu[5], tau_shape, tau_level, sigma" in capsys.readouterr().out
-    assert reference.main([str(tmp_path / "nowhere.csv")]) == 2
+    assert scoring.main([str(tmp_path / "nowhere.csv")]) == 2
     assert "there is no file" in capsys.readouterr().err
     assert "wanted: a netCDF file (.nc) or a CSV" in say("draws.txt")
     assert "wanted: chains of one length" in say("b.csv", "chain,p[1]\n1,0.5\n1,0.5\n2,0.5\n")

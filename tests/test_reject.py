@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from bnn import reject
+from hbnn import rejection
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
@@ -29,8 +29,8 @@ def draw_probabilities(seed, shape=(6, 4, 5), scale=2.0):
 @given(st.integers(0, 10_000))
 def test_doubts_follow_their_definitions(seed):
     draws = draw_probabilities(seed)
-    found = reject.measure_doubt(draws)
-    assert tuple(found) == reject.DOUBTS
+    found = rejection.measure_doubt(draws)
+    assert tuple(found) == rejection.DOUBTS
     for i in range(draws.shape[1]):
         mean = np.mean([draw[i] for draw in draws], axis=0)
         chosen = int(mean.argmax())
@@ -48,7 +48,7 @@ def test_doubts_follow_their_definitions(seed):
 @DERANDOMIZED
 @given(DOUBTS, st.integers(1, 99))
 def test_a_threshold_accepts_at_least_the_share_and_no_lower_one_would_do(doubt, percent):
-    threshold = reject.choose_threshold(doubt, percent / 100)
+    threshold = rejection.choose_threshold(doubt, percent / 100)
     assert 100 * (doubt <= threshold).sum() >= percent * len(doubt)
     assert 100 * (doubt < threshold).sum() < percent * len(doubt)  # nor would the next lower doubt
     assert threshold in doubt
@@ -57,7 +57,7 @@ def test_a_threshold_accepts_at_least_the_share_and_no_lower_one_would_do(doubt,
 def test_a_threshold_accepts_no_more_than_the_share_where_no_doubts_are_equal():
     for n, share, accepted in [(400, 0.99, 396), (100, 0.07, 7)]:
         doubt = np.random.default_rng(0).permutation(n) / n
-        assert (doubt <= reject.choose_threshold(doubt, share)).sum() == accepted
+        assert (doubt <= rejection.choose_threshold(doubt, share)).sum() == accepted
 
 
 # --- telling inside from outside
@@ -67,7 +67,7 @@ def test_a_threshold_accepts_no_more_than_the_share_where_no_doubts_are_equal():
 @given(DOUBTS, DOUBTS)
 def test_the_auroc_is_the_share_of_pairs_in_which_the_one_from_outside_raises_more_doubt(inside, outside):
     wins = [(b > a) + (b == a) / 2 for a in inside for b in outside]
-    assert reject.auroc(inside, outside) == pytest.approx(np.mean(wins), rel=1e-9)
+    assert rejection.auroc(inside, outside) == pytest.approx(np.mean(wins), rel=1e-9)
 
 
 # --- bootstrap
@@ -79,28 +79,28 @@ def sample():
 
 
 def test_the_error_of_a_mean_is_its_known_one(sample):
-    low, high, error = reject.bootstrap(np.mean, [sample], seed=0, n_boot=N_BOOT)
+    low, high, error = rejection.bootstrap(np.mean, [sample], seed=0, n_boot=N_BOOT)
     known = sample.std() / np.sqrt(200)
     assert error == pytest.approx(known, rel=NOISE)
     # an end of the interval is a quantile of 2,000 means: its own error is 0.06 known ones, four of these
     assert low == pytest.approx(sample.mean() - 1.96 * known, abs=0.24 * known)
     assert high == pytest.approx(sample.mean() + 1.96 * known, abs=0.24 * known)
-    narrow = reject.bootstrap(np.mean, [sample], seed=0, n_boot=N_BOOT, level=0.5)
+    narrow = rejection.bootstrap(np.mean, [sample], seed=0, n_boot=N_BOOT, level=0.5)
     assert narrow[1] - narrow[0] == pytest.approx(2 * 0.674 * known, rel=0.15)
 
 
 def test_the_error_is_the_standard_deviation_of_a_sample_of_statistics(sample):
     found = []
-    error = reject.bootstrap(lambda a: found.append(a.mean()) or found[-1], [sample], seed=0, n_boot=2)[2]
+    error = rejection.bootstrap(lambda a: found.append(a.mean()) or found[-1], [sample], seed=0, n_boot=2)[2]
     assert error == pytest.approx(abs(found[0] - found[1]) / np.sqrt(2))
 
 
 def test_duplicates_in_one_cluster_count_once_and_outside_of_it_as_independent(sample):
     few = sample[:50]
     many, cluster = np.repeat(few, 4), np.repeat(np.arange(50), 4)
-    alone = reject.bootstrap(np.mean, [few], seed=0, n_boot=N_BOOT)
-    together = reject.bootstrap(np.mean, [many], seed=3, n_boot=N_BOOT, clusters=[cluster])
-    naive = reject.bootstrap(np.mean, [many], seed=3, n_boot=N_BOOT)
+    alone = rejection.bootstrap(np.mean, [few], seed=0, n_boot=N_BOOT)
+    together = rejection.bootstrap(np.mean, [many], seed=3, n_boot=N_BOOT, clusters=[cluster])
+    naive = rejection.bootstrap(np.mean, [many], seed=3, n_boot=N_BOOT)
     assert together[2] == pytest.approx(alone[2], rel=NOISE)
     np.testing.assert_allclose(together[:2], alone[:2], atol=0.34 * alone[2])  # two ends, each with 0.06: four sigmas
     assert naive[2] == pytest.approx(alone[2] / 2, rel=NOISE)  # 1 / sqrt(4)
@@ -109,7 +109,7 @@ def test_duplicates_in_one_cluster_count_once_and_outside_of_it_as_independent(s
 def test_one_sample_may_be_clustered_and_another_not(sample):
     inside, outside = sample[:40], np.repeat(sample[40:60], 5)
     clusters = [None, np.repeat(np.arange(20), 5)]
-    error = reject.bootstrap(
+    error = rejection.bootstrap(
         lambda a, b: b.mean() - a.mean(), [inside, outside], seed=0, n_boot=N_BOOT, clusters=clusters
     )[2]
     assert error == pytest.approx(np.sqrt(inside.var() / 40 + outside.var() / 20), rel=NOISE)
@@ -117,7 +117,8 @@ def test_one_sample_may_be_clustered_and_another_not(sample):
 
 def test_one_seed_gives_the_same_bits_and_another_seed_others(sample):
     first, again, other = (
-        reject.bootstrap(lambda a: np.array([a.mean(), a.std()]), [sample], seed=seed, n_boot=50) for seed in (0, 0, 1)
+        rejection.bootstrap(lambda a: np.array([a.mean(), a.std()]), [sample], seed=seed, n_boot=50)
+        for seed in (0, 0, 1)
     )
     assert [part.shape for part in first] == [(2,)] * 3  # a statistic may have several values
     np.testing.assert_array_equal(first, again)
@@ -131,7 +132,7 @@ def test_one_seed_gives_the_same_bits_and_another_seed_others(sample):
 @given(st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=1, max_size=20))
 def test_risk_is_the_share_of_errors_among_the_accepted(images):
     doubt, correct = (np.array(values) for values in zip(*images, strict=True))
-    coverage, risk = reject.trace_risk(doubt, correct)
+    coverage, risk = rejection.trace_risk(doubt, correct)
     accepted = []
     for n, (_, right) in enumerate(sorted(images, key=lambda image: image[0]), 1):  # equal doubts stay in their order
         accepted.append(right)
@@ -146,7 +147,7 @@ def test_risk_is_the_share_of_errors_among_the_accepted(images):
 @given(st.integers(0, 10_000), st.floats(0.05, 20))
 def test_warming_divides_the_logits_and_keeps_the_order_of_classes(seed, temperature):
     logit = np.random.default_rng(seed).normal(0, 2, size=(3, 4, 5))
-    warmed = reject.warm(softmax(logit, axis=-1), temperature)
+    warmed = rejection.warm(softmax(logit, axis=-1), temperature)
     np.testing.assert_allclose(warmed, softmax(logit / temperature, axis=-1), atol=1e-12)
     # at 0.05 classes may become as improbable as a number can be, and so equal
     ordered = np.take_along_axis(warmed, logit.argsort(axis=-1), axis=-1)
@@ -168,7 +169,7 @@ def lose(log_temperature, logit, y):
 @pytest.mark.parametrize("temperature", [0.5, 3.0])
 def test_the_temperature_has_the_least_log_loss(temperature):
     logit, y = simulate_labels(300, temperature, seed=1)
-    found = np.log(reject.fit_temperature(softmax(logit, axis=1), y))
+    found = np.log(rejection.fit_temperature(softmax(logit, axis=1), y))
     expected = minimize_scalar(lose, bracket=(-1, 1), args=(logit, y), tol=1e-8).x  # Brent's, from scikit-learn's loss
     assert found == pytest.approx(expected, abs=1e-4)  # a minimum is flat: bits of the loss move it by 1e-6 or so
     losses = [lose(value, logit, y) for value in np.linspace(-2.9, 2.9, 30)]
@@ -177,9 +178,9 @@ def test_the_temperature_has_the_least_log_loss(temperature):
 
 def test_certainty_survives_any_temperature_and_a_certain_miss_leaves_a_finite_one():
     for temperature in (0.01, 1, 20):
-        np.testing.assert_array_equal(reject.warm(np.eye(4), temperature).round(3), np.eye(4))
+        np.testing.assert_array_equal(rejection.warm(np.eye(4), temperature).round(3), np.eye(4))
     p = np.vstack([np.eye(5), np.eye(5)[:1]])
-    assert 1 < reject.fit_temperature(p, np.array([0, 1, 2, 3, 4, 1])) < np.inf
+    assert 1 < rejection.fit_temperature(p, np.array([0, 1, 2, 3, 4, 1])) < np.inf
 
 
 # --- what is refused
@@ -190,25 +191,28 @@ P = np.full((3, 5), 0.2)
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: reject.measure_doubt(P), r"draws has shape \(3, 5\); wanted: \(draw, obs, class\)"),
-        (lambda: reject.measure_doubt(P[None, :0]), r"\(1, 0, 5\); wanted: .* none empty"),
-        (lambda: reject.measure_doubt(P[None] - 1), r"draws holds values outside \[0, 1\]"),
-        (lambda: reject.measure_doubt(P[None] * 2), "draws holds rows that do not add up to 1"),
-        (lambda: reject.choose_threshold([]), r"doubt has shape \(0,\); wanted: \(obs,\)"),
-        (lambda: reject.choose_threshold([1, np.nan]), "doubt holds values that are NaN"),
-        (lambda: reject.choose_threshold([1], share=1), "share=1; wanted: between 0 and 1"),
-        (lambda: reject.auroc([1], [np.inf]), "outside holds values that are NaN or infinite"),
-        (lambda: reject.bootstrap(np.mean, [[1]], seed=None), "seed=None"),
-        (lambda: reject.bootstrap(np.mean, [[1]], seed=0, n_boot=1), "n_boot=1, level=0.95; wanted: at least 2"),
-        (lambda: reject.bootstrap(np.mean, [[1]], seed=0, level=1), "level=1; wanted: .* between 0 and 1"),
-        (lambda: reject.bootstrap(np.mean, [[1, 2]], seed=0, clusters=[[0, 0, 1]]), r"\(3,\); wanted: .* of 2 images"),
-        (lambda: reject.bootstrap(np.mean, [[1, 2]], seed=0, clusters=[None] * 2), "2 entries for 1 samples"),
-        (lambda: reject.trace_risk([1, 2], [True]), r"correct has shape \(1,\); wanted: .* of 2"),
-        (lambda: reject.trace_risk([1, 2], [3, 0]), "correct holds int64; wanted: True or False"),
-        (lambda: reject.warm(P, 0), "temperature=0; wanted: above 0"),
-        (lambda: reject.fit_temperature(P * 2, [1, 2, 3]), "p holds rows that do not add up to 1"),
-        (lambda: reject.fit_temperature(P, [1, 2]), r"y has shape \(2,\); wanted: .* of 3 images"),
-        (lambda: reject.fit_temperature(P, [1, 2, 5]), r"\[5\]; wanted: the numbers 0 to 4"),
+        (lambda: rejection.measure_doubt(P), r"draws has shape \(3, 5\); wanted: \(draw, obs, class\)"),
+        (lambda: rejection.measure_doubt(P[None, :0]), r"\(1, 0, 5\); wanted: .* none empty"),
+        (lambda: rejection.measure_doubt(P[None] - 1), r"draws holds values outside \[0, 1\]"),
+        (lambda: rejection.measure_doubt(P[None] * 2), "draws holds rows that do not add up to 1"),
+        (lambda: rejection.choose_threshold([]), r"doubt has shape \(0,\); wanted: \(obs,\)"),
+        (lambda: rejection.choose_threshold([1, np.nan]), "doubt holds values that are NaN"),
+        (lambda: rejection.choose_threshold([1], share=1), "share=1; wanted: between 0 and 1"),
+        (lambda: rejection.auroc([1], [np.inf]), "outside holds values that are NaN or infinite"),
+        (lambda: rejection.bootstrap(np.mean, [[1]], seed=None), "seed=None"),
+        (lambda: rejection.bootstrap(np.mean, [[1]], seed=0, n_boot=1), "n_boot=1, level=0.95; wanted: at least 2"),
+        (lambda: rejection.bootstrap(np.mean, [[1]], seed=0, level=1), "level=1; wanted: .* between 0 and 1"),
+        (
+            lambda: rejection.bootstrap(np.mean, [[1, 2]], seed=0, clusters=[[0, 0, 1]]),
+            r"\(3,\); wanted: .* of 2 images",
+        ),
+        (lambda: rejection.bootstrap(np.mean, [[1, 2]], seed=0, clusters=[None] * 2), "2 entries for 1 samples"),
+        (lambda: rejection.trace_risk([1, 2], [True]), r"correct has shape \(1,\); wanted: .* of 2"),
+        (lambda: rejection.trace_risk([1, 2], [3, 0]), "correct holds int64; wanted: True or False"),
+        (lambda: rejection.warm(P, 0), "temperature=0; wanted: above 0"),
+        (lambda: rejection.fit_temperature(P * 2, [1, 2, 3]), "p holds rows that do not add up to 1"),
+        (lambda: rejection.fit_temperature(P, [1, 2]), r"y has shape \(2,\); wanted: .* of 3 images"),
+        (lambda: rejection.fit_temperature(P, [1, 2, 5]), r"\[5\]; wanted: the numbers 0 to 4"),
     ],
 )
 def test_a_wrong_argument_is_named(call, message):

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from bnn import report
+from bookkit import report
 from hypothesis import given
 from hypothesis import strategies as st
 from tools import outputs

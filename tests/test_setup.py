@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 BASH = shutil.which("bash")
 TOOLS = ("awk", "bash", "cat", "cp", "dirname", "env", "mkdir", "rm", "sed", "touch")
-FILES = ("book/tools/setup.sh", "book/bnn/environment.py", "requirements.txt", ".python-version")
+FILES = ("book/tools/setup.sh", "book/bookkit/environment.py", "requirements.txt", ".python-version")
 SENTENCE = "this book needs Python 3.12 or newer with venv and pip"
 
 # Answers like a Python of 3.13 that makes environments of itself, and keeps a log.
@@ -95,7 +95,9 @@ def test_an_older_python3_first_on_the_path_is_passed_over(checkout, place):
     assert (done.returncode, done.stderr) == (0, "")
     assert checkout.list_makers() == [good]
     assert checkout.stamp.exists()
-    assert checkout.log.read_text().splitlines()[-1].endswith("book/bnn/environment.py --install")  # the settings last
+    assert (
+        checkout.log.read_text().splitlines()[-1].endswith("book/bookkit/environment.py --install")
+    )  # the settings last
 
 
 def test_a_python_that_uv_manages_is_found(checkout):

@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 import nbformat
 import pytest
 import yaml
-from bnn.claims import MIME
 from book_tables import tidy_table
+from bookkit.claims import MIME
 from bs4 import BeautifulSoup
 from PIL import Image
 from tools.browser import find_colour_violations, find_form_violations, open_context, open_tab, unfold

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from bnn import predict, symmetry
+from hbnn import prediction, symmetry
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,7 +23,7 @@ def draw_network(n_draws, n_hidden, *, seed, spread=0.05, group=()):
 
 def move(weights, seed):
     widths = [w.shape[-1] for w in list(weights.values())[:-1]]
-    return symmetry.apply(symmetry.draw_labelling(N_DRAWS, widths, seed=seed), weights)
+    return symmetry.relabel(symmetry.draw_labelling(N_DRAWS, widths, seed=seed), weights)
 
 
 def measure_spread(weights):
@@ -37,7 +37,7 @@ def measure_spread(weights):
 @given(seed=st.integers(0, 10_000), n_hidden=st.tuples(st.integers(1, 6), st.integers(1, 6)))
 def test_relabelling_changes_no_prediction(seed, n_hidden):
     weights = draw_network(N_DRAWS, n_hidden, seed=seed, spread=1)
-    before, after = (predict.predict_probability(w, POINTS) for w in (weights, move(weights, seed)))
+    before, after = (prediction.predict_probability(w, POINTS) for w in (weights, move(weights, seed)))
     np.testing.assert_allclose(after, before, atol=1e-12)
 
 
@@ -51,7 +51,7 @@ def test_every_category_of_a_draw_is_relabelled_alike():
     moved = move(weights, 2)
     labelling = symmetry.draw_labelling(N_DRAWS, (3, 4), seed=2)
     for g in range(5):
-        one = symmetry.apply(labelling, {name: w[:, g] for name, w in weights.items()})
+        one = symmetry.relabel(labelling, {name: w[:, g] for name, w in weights.items()})
         for name in one:
             np.testing.assert_array_equal(moved[name][:, g], one[name])
 
@@ -77,7 +77,7 @@ def test_a_randomly_relabelled_posterior_comes_back(seed, n_hidden):
     weights = draw_network(N_DRAWS, n_hidden, seed=seed)
     moved = move(weights, seed + 1)
     labelling, _ = symmetry.align(moved, seed=seed, n_starts=10)
-    aligned = symmetry.apply(labelling, moved)
+    aligned = symmetry.relabel(labelling, moved)
     # never further apart; a unit whose weights are lost in the noise may even find a name that is a little nearer
     assert 0.98 * measure_spread(weights) < measure_spread(aligned) < (1 + 1e-9) * measure_spread(weights)
 
@@ -88,7 +88,7 @@ def test_with_a_reference_the_weights_themselves_come_back(seed):
     weights = draw_network(N_DRAWS, (4, 5), seed=seed)
     reference = {name: w.mean(axis=0) for name, w in weights.items()}
     labelling, _ = symmetry.align(move(weights, seed), reference=reference, seed=seed, n_starts=10)
-    for name, w in symmetry.apply(labelling, move(weights, seed)).items():
+    for name, w in symmetry.relabel(labelling, move(weights, seed)).items():
         np.testing.assert_array_equal(w, weights[name])
 
 
@@ -106,7 +106,7 @@ def test_alignment_finds_the_best_of_all_labellings():
         best = np.maximum(best, gain)
     shares = {}
     for n_starts in (3, 40):
-        found = symmetry.apply(symmetry.align(weights, reference=reference, seed=1, n_starts=n_starts)[0], weights)
+        found = symmetry.relabel(symmetry.align(weights, reference=reference, seed=1, n_starts=n_starts)[0], weights)
         gain = sum((w * reference[name]).reshape(N_DRAWS, -1).sum(axis=1) for name, w in found.items())
         assert (gain <= best + 1e-9).all()
         shares[n_starts] = np.isclose(gain, best).mean()
@@ -118,13 +118,13 @@ def test_what_is_left_after_alignment_is_not_made_smaller_than_it_is():
     """Aligning draws that are symmetric noise shrinks their spread; aligning an identified posterior must not."""
     weights = draw_network(N_DRAWS, (4, 4), seed=5, spread=0.2)
     labelling, _ = symmetry.align(weights, seed=1)
-    assert measure_spread(symmetry.apply(labelling, weights)) == pytest.approx(measure_spread(weights), rel=1e-9)
+    assert measure_spread(symmetry.relabel(labelling, weights)) == pytest.approx(measure_spread(weights), rel=1e-9)
 
 
 def test_the_default_reference_is_the_mean_of_aligned_draws():
     weights = draw_network(N_DRAWS, (3, 4), seed=6)
     labelling, reference = symmetry.align(weights, seed=1)
-    for name, w in symmetry.apply(labelling, weights).items():
+    for name, w in symmetry.relabel(labelling, weights).items():
         np.testing.assert_allclose(w.mean(axis=0), reference[name], atol=1e-12)
 
 
@@ -139,7 +139,7 @@ def test_categories_align_together():
     weights = draw_network(N_DRAWS, (4, 4), seed=8, group=(6,))
     moved = move(weights, 3)
     labelling, _ = symmetry.align(moved, seed=1)
-    assert measure_spread(symmetry.apply(labelling, moved)) == pytest.approx(measure_spread(weights), rel=1e-9)
+    assert measure_spread(symmetry.relabel(labelling, moved)) == pytest.approx(measure_spread(weights), rel=1e-9)
 
 
 # --- what is refused
@@ -163,8 +163,11 @@ GOOD = draw_network(3, (3, 4), seed=0)
         (lambda: symmetry.align(GOOD, seed=None), "seed=None; wanted: an integer"),
         (lambda: symmetry.align(GOOD, seed=1, n_passes=0), "n_passes=0, n_starts=4; wanted"),
         (lambda: symmetry.align(GOOD, seed=1, reference={"w1": GOOD["w1"][0]}), "reference has shapes"),
-        (lambda: symmetry.apply(symmetry.draw_labelling(2, (3, 4), seed=1), GOOD), r"labelling is of 2 draws"),
-        (lambda: symmetry.apply(symmetry.draw_labelling(3, (4, 3), seed=1), GOOD), r"\[4, 3\] units; wanted: 3 draws"),
+        (lambda: symmetry.relabel(symmetry.draw_labelling(2, (3, 4), seed=1), GOOD), r"labelling is of 2 draws"),
+        (
+            lambda: symmetry.relabel(symmetry.draw_labelling(3, (4, 3), seed=1), GOOD),
+            r"\[4, 3\] units; wanted: 3 draws",
+        ),
         (lambda: symmetry.Labelling((np.zeros((1, 2), int),), (np.ones((1, 2)),)), "order is no permutation"),
         (lambda: symmetry.Labelling((np.array([[0, 1]]),), (np.array([[1, 2]]),)), "sign holds other numbers"),
         (lambda: symmetry.Labelling((np.array([0, 1]),), (np.array([1, 1]),)), r"wanted: \(draw, unit\)"),

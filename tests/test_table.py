@@ -7,7 +7,9 @@ from unittest.mock import Mock
 import numpy as np
 import pandas as pd
 import pytest
-from bnn import models, predict, score, table
+from bookkit import models
+from hbnn import prediction, scores
+from hbnn.tables import table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -319,7 +321,7 @@ def test_a_split_needs_sensible_arguments(rows, options):
 def test_each_row_is_predicted_by_the_network_of_its_group(rows, bias, activation):
     split, posterior = table.split_rows(rows, seed=0), make_posterior(bias=bias)
     p = table.predict_rows(posterior, split, rows, activation=activation)
-    expected = predict.predict_groups(posterior, split.scale(rows.values), activation=activation)
+    expected = prediction.predict_groups(posterior, split.scale(rows.values), activation=activation)
     for row in (0, 35, 61):
         np.testing.assert_allclose(p[:, :, row], expected[:, :, rows.group[row], row])
 
@@ -355,8 +357,8 @@ def test_predictions_have_a_mean_an_interval_and_two_kinds_of_uncertainty(rows, 
     np.testing.assert_allclose(found["probability"], flat.mean(axis=0))
     np.testing.assert_allclose(found["low"], np.quantile(flat, 0.1, axis=0))
     np.testing.assert_allclose(found["high"], np.quantile(flat, 0.9, axis=0))
-    np.testing.assert_allclose(found["noise"], score.split_uncertainty(flat)["noise"])
-    np.testing.assert_allclose(found["ignorance"], score.split_uncertainty(flat)["ignorance"])
+    np.testing.assert_allclose(found["noise"], scores.split_uncertainty(flat)["noise"])
+    np.testing.assert_allclose(found["ignorance"], scores.split_uncertainty(flat)["ignorance"])
     assert list(found)[:4] == ["row", "name", "town", "moved"]
 
 

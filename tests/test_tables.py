@@ -5,8 +5,8 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from bnn import report
 from book_tables import SENTENCE, split_cell, tidy_table
+from bookkit import report
 from bs4 import BeautifulSoup
 
 ROOT = Path(__file__).parents[1]

@@ -29,7 +29,7 @@ def compute(name, seed):
     if name == "saves":
         import numpy as np
         import xarray as xr
-        from bnn import cache
+        from bookkit import cache
 
         tree = xr.DataTree.from_dict({"posterior": xr.Dataset({"x": ("draw", np.arange(3.0))})})
         tree.attrs["run"] = "a run"

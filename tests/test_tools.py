@@ -10,9 +10,9 @@ import nbformat
 import numpy as np
 import pytest
 import xarray as xr
-from bnn import priors
-from bnn.claims import MIME, Claims
 from book_site import add_size
+from bookkit.claims import MIME, Claims
+from hbnn import priors
 from PIL import Image
 from tools import faults, frames, pdf
 from tools.chapters import BOOK, find_chapters, kernel_environment

@@ -1,4 +1,4 @@
-"""The models that chapters type are those of `bnn.models`, which studies and other chapters take."""
+"""The models that chapters type are those of `bookkit.models`, which studies and other chapters take."""
 
 from pathlib import Path
 
@@ -6,8 +6,8 @@ import jupytext
 import numpy as np
 import pymc as pm
 import pytest
-from bnn import cache, data, models, priors
-from bnn.fuse import fuse
+from bookkit import cache, data, models
+from hbnn import fuse, priors
 
 BOOK = Path(models.__file__).parents[1]
 MOONS = data.legacy_rotated_moons()

@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 
 import nbformat
 import yaml
-from bnn.claims import MIME, judge_together
+from bookkit.claims import MIME, judge_together
 from docutils import nodes
 from docutils.parsers.rst import directives
 from PIL import Image

@@ -93,7 +93,7 @@ def mark_verdicts(table):
 
 
 def tidy_table(text, is_output=True):
-    """A table of ours (HTML), as a page shows it; `is_output`: `bnn.report` printed it, not a directive."""
+    """A table of ours (HTML), as a page shows it; `is_output`: `bookkit.report` printed it, not a directive."""
     soup = BeautifulSoup(text, "html.parser")
     (table,) = soup.find_all("table")
     if is_output and table.caption.get_text() != CLAIMS_HEADING:

@@ -6,7 +6,8 @@ Each Bayesian way returns draws of the free variables, dict of name to (draw, â€
 
 import numpy as np
 import pymc as pm
-from bnn import data, inference, predict
+from hbnn import prediction, sampling
+from hbnn._checks import check_data
 from scipy import optimize
 from scipy.special import expit, logsumexp
 from sklearn.neural_network import MLPClassifier
@@ -20,8 +21,8 @@ FLOOR = 1e-6  # of an eigenvalue of the negative Hessian
 
 
 def fit_mean_field(model, seed):
-    """`inference.fit_advi` as the chapters use it."""
-    fit = inference.fit_advi(model, N_STEPS, seed=seed)
+    """`sampling.fit_advi` as the chapters use it."""
+    fit = sampling.fit_advi(model, N_STEPS, seed=seed)
     return fit.draw(N_DRAWS, seed=seed), {"loss": float(fit.loss[-1000:].mean())}
 
 
@@ -80,7 +81,7 @@ def predict_linearised(model, mode, shifts, X):
 
     def logit(points):  # not from probabilities, which round to 1 beyond 37
         draws = {name: values[None] for name, values in _constrain(model, points).items()}
-        weights = predict.combine_weights(draws)
+        weights = prediction.combine_weights(draws)
         found = []
         for *inner, last in zip(*(weights[f"w{k}"][0] for k in range(1, len(weights) + 1)), strict=True):
             h = X
@@ -195,7 +196,7 @@ def fit_angles(moons, alpha, seed):
     It is told what the moons are made of, as no other method here is. 2-12-12-1 with tanh and biases, `alpha` as
     scikit-learn's weight decay; angles start where a line from one class's mean to the other's points.
     """
-    X, y = data.check_data(moons.X_train, moons.y_train)
+    X, y = check_data(moons.X_train, moons.y_train)
     between = np.stack([points[labels == 1].mean(0) - points[labels == 0].mean(0)
                         for points, labels in zip(X, y, strict=True)])  # fmt: skip
     with pm.Model() as model:
@@ -245,6 +246,6 @@ def _share(X, n_groups):
 
 def _fit_mlp(X, y, alpha, seed):
     """2-12-12-1 with tanh, as the Bayesian networks; `alpha` is scikit-learn's weight decay."""
-    X, y = data.check_data(X, y)
+    X, y = check_data(X, y)
     network = MLPClassifier((12, 12), activation="tanh", solver="lbfgs", alpha=alpha, max_iter=2000, random_state=seed)
     return network.fit(X, y)

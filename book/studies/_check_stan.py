@@ -4,7 +4,7 @@
 
 Stan is no dependency of this book. The wheel holds its compiler and its headers; g++ makes a program of each model,
 which prints log density, gradient and generated quantities at random positions. They become
-book/data/reference/stan_check.json, and tests/test_posteriors.py compares PyMC with them.
+book/hbnn/reference/data/stan_check.json, and tests/test_posteriors.py compares PyMC with them.
 """
 
 import hashlib
@@ -15,8 +15,8 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from bnn import posteriors
-from bnn.posteriors import FOLDER, NAMES
+from hbnn.reference import posteriors
+from hbnn.reference.posteriors import FOLDER, NAMES
 
 from studies.reference import list_positions
 
@@ -103,7 +103,7 @@ def ask(program, name):
         order = list_order(name)
         said = run("".join(" ".join(f"{p[key][i]:.17g}" for key, i in order) + "\n" for p in positions))
     outputs, found = [place(word) for word in said[0].split()], []
-    posterior = posteriors.load(name)
+    posterior = posteriors.load_posterior(name)
     for k, position in enumerate(positions):
         logp, *slope = map(float, said[1 + 2 * k].split())
         gradient = {key: np.empty(np.shape(value)) for key, value in position.items()}

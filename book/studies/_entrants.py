@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 
 import numpy as np
-from bnn import posteriors
+from hbnn.reference import posteriors
 
 from studies.reference import compile_model, flatten, list_positions, make_density
 
@@ -77,7 +77,7 @@ def ask(posterior, unknowns):
     for name, value in unknowns.items():
         value = np.asarray(value)[None]
         draws[name.removeprefix("log_")] = np.exp(value) if name.startswith("log_") else value
-    return flatten(posteriors.load(posterior).compute(draws))[0]
+    return flatten(posteriors.load_posterior(posterior).compute(draws))[0]
 
 
 def derive(seed, k):
@@ -133,7 +133,7 @@ def _sample_nutpie(posterior, compiled, seed, budget, options):
     # only here every few gradients are a draw
     thin = find_thin(budget, counts[1][0]) if options.get("sampler") == "mclmc" else 1
     kept = slice(thin - 1, None, thin)
-    names = posteriors.load(posterior).unknowns
+    names = posteriors.load_posterior(posterior).unknowns
     values = ask(posterior, {name: tree["posterior"][name].values[0, kept] for name in names})
     return Chain(values, gradients[kept], np.interp(gradients, steps, cpu - cpu[0])[kept], warmup)
 
@@ -174,7 +174,7 @@ def sample_pymc(posterior, seed, budget, tune=1000):
 
 
 def _no_draws(posterior):
-    return np.empty((0, len(posteriors.load(posterior).names)))
+    return np.empty((0, len(posteriors.load_posterior(posterior).names)))
 
 
 def sample_walnuts(posterior, seed, budget, tune=1000):

@@ -6,10 +6,10 @@ from functools import lru_cache
 import arviz as az
 import numpy as np
 import pymc as pm
-from bnn import data, diagnose, inference, models, predict, priors, report, score, symmetry
-from bnn.cache import cached
-from bnn.fuse import fuse
-from bnn.inference import compile_nuts
+from bookkit import data, models, report
+from bookkit.cache import cached
+from hbnn import diagnostics, fuse, prediction, priors, sampling, scores, symmetry
+from hbnn.sampling import compile_nuts
 
 N_HIDDEN = (12, 12)
 TARGET = 0.9
@@ -25,28 +25,28 @@ def load_moons(name):
 
 def log_likelihood(p, y):
     """Log likelihood of all points, draw by draw: (chain, draw) from probabilities (chain, draw, …, obs)."""
-    return score.log_likelihood(p, y).sum(axis=tuple(range(2, p.ndim)))
+    return scores.log_likelihood(p, y).sum(axis=tuple(range(2, p.ndim)))
 
 
 def fit_hierarchical(moons, seed=1, **options):
     """The hierarchical network's posterior, from the cache where it is there."""
     settings = LONG | {name: options.pop(name) for name in list(options) if name in LONG}
     model = models.hierarchical_bnn(moons.X_train, moons.y_train, **{"n_hidden": N_HIDDEN} | options)
-    return cached(pm.sample)(model=fuse(model), random_seed=seed, **settings, **inference.ONE_CORE)
+    return cached(pm.sample)(model=fuse(model), random_seed=seed, **settings, **sampling.ONE_CORE)
 
 
 def list_quantities(tree, moons, weights=None):
     """What is identified: probabilities on a grid and at the data, group sds, log likelihood."""
     posterior = tree["posterior"]
-    p = predict.predict_groups(posterior if weights is None else weights, moons.X_train)
-    grid = predict.predict_groups(posterior if weights is None else weights, GRID)
+    p = prediction.predict_groups(posterior if weights is None else weights, moons.X_train)
+    grid = prediction.predict_groups(posterior if weights is None else weights, GRID)
     sds = {name: posterior[name].values for name in posterior if name.startswith("sd")}
     return {"grid": grid, "data": p, **sds, "log likelihood": log_likelihood(p, moons.y_train)}
 
 
 def check_hierarchical(tree, moons):
     """Verdict on a hierarchical run, as numbers of a row."""
-    found = summarise([diagnose.verdict(list_quantities(tree, moons), tree)])
+    found = summarise([diagnostics.verdict(list_quantities(tree, moons), tree)])
     return {name: value for name, value in found.items() if name != "passed"}
 
 
@@ -54,12 +54,12 @@ def check_groups(trees, moons):
     """Verdicts on categories that were sampled one by one: the worst figures, and how many pass."""
     found = []
     for g, tree in enumerate(trees):
-        weights = predict.join_groups([tree])
+        weights = prediction.join_groups([tree])
         one = {"X": moons.X_train[g : g + 1], "y": moons.y_train[g : g + 1]}
-        p = predict.predict_groups(weights, one["X"])
-        grid = predict.predict_groups(weights, GRID)
+        p = prediction.predict_groups(weights, one["X"])
+        grid = prediction.predict_groups(weights, GRID)
         quantities = {"grid": grid, "data": p, "log likelihood": log_likelihood(p, one["y"])}
-        found.append(diagnose.verdict(quantities, tree))
+        found.append(diagnostics.verdict(quantities, tree))
     return summarise(found)
 
 
@@ -75,8 +75,8 @@ def summarise(verdicts):
 
 def score_probabilities(p_train, p_test, moons):
     """Scores of mean probabilities (group, obs), with the standard error over categories, and the scores of each."""
-    found = {"train_accuracy": score.score(p_train, moons.y_train)["accuracy"]}
-    for name, values in score.score_groups(p_test, moons.y_test).items():
+    found = {"train_accuracy": scores.score(p_train, moons.y_train)["accuracy"]}
+    for name, values in scores.score_groups(p_test, moons.y_test).items():
         found[name] = float(values.mean())
         found[f"{name}_se"] = float(values.std(ddof=1) / np.sqrt(len(values)))
         found[f"{name}_groups"] = [round(float(value), 6) for value in values]
@@ -163,7 +163,7 @@ def learn_priors(posterior, seed=1):
     """Priors for a new category from a hierarchical posterior: dict of name to (mean, cholesky)."""
     labelling = priors.align_posterior(posterior, seed=seed)
     raw = priors.draw_new_category(posterior, seed=seed)
-    aligned = symmetry.apply(labelling, raw)
+    aligned = symmetry.relabel(labelling, raw)
     chain = len(raw["w1"]) // posterior.sizes["chain"]
     one_chain = {name: w[:chain] for name, w in raw.items()}
     return {

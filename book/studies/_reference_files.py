@@ -1,6 +1,6 @@
 """The database of reference posteriors: its files, written from the data of the book and the draws of `reference`.
 
-    python -m studies._reference_files    writes book/data/reference, all but the programs in models/
+    python -m studies._reference_files    writes book/hbnn/reference/data, all but the programs in models/
 
 The draws must be those of the table: each chain's digest stands in its row.
 """
@@ -9,8 +9,10 @@ import json
 import zipfile
 
 import numpy as np
-from bnn import curves, data, diagnose, posteriors
-from bnn.posteriors import FOLDER, NAMES
+from bookkit import curves, data
+from hbnn import diagnostics
+from hbnn.reference import posteriors
+from hbnn.reference.posteriors import FOLDER, NAMES
 
 from studies.reference import N_CHAINS, N_KEPT, SAMPLERS, SETTINGS, digest_draws, find_path, round_draws
 
@@ -98,7 +100,7 @@ def write_data(folder=FOLDER):
         info |= {"model_implementations": programs, "references": None, "urls": None} | ADDED
         write_json(folder / "models" / "info" / f"{name}.info.json", info)
     for name in NAMES:
-        found = posteriors.load(name)
+        found = posteriors.load_posterior(name)
         sizes = {key: int(np.prod(shape)) for key, shape in found.functionals.items()}
         given, model = name.split("-")
         info = {"name": name, "model_name": model, "data_name": given, "reference_posterior_name": name}
@@ -125,7 +127,7 @@ def gather(posterior, sampler, rows):
 
 def describe(draws, rows, sampler):
     """Diagnostics of the kept draws, as posteriordb has them, and its checks."""
-    found = diagnose.diagnose(draws)
+    found = diagnostics.diagnose(draws)
     centred = draws - draws.mean(axis=1, keepdims=True)
     lag = (centred[:, 1:] * centred[:, :-1]).mean(axis=(0, 1)) / (centred**2).mean(axis=(0, 1))
     names = {"ess": "effective_sample_size_bulk", "ess_tail": "effective_sample_size_tail", "rhat": "r_hat"}
@@ -167,7 +169,7 @@ def write_draws(table, folder=FOLDER):
             "name": name,
             "inference": {"method": "nutpie_sampling", "method_arguments": arguments[SAMPLERS[0]]},
             "diagnostics": {
-                "diagnostic_information": {"names": posteriors.load(name).names},
+                "diagnostic_information": {"names": posteriors.load_posterior(name).names},
                 "ndraws": N_CHAINS * N_KEPT, "nchains": N_CHAINS,
             } | found,
             "checks_made": checks,
@@ -180,7 +182,7 @@ def write_draws(table, folder=FOLDER):
 
 
 if __name__ == "__main__":
-    from bnn import report
+    from bookkit import report
 
     write_data()
     write_draws(report.read_data("reference"))

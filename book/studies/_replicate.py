@@ -9,7 +9,8 @@ draw; `runs` of four chains were drawn until the verdict held.
 import warnings
 
 import numpy as np
-from bnn import diagnose, inference, models, predict, score
+from bookkit import models
+from hbnn import diagnostics, prediction, sampling, scores
 
 from studies import _fits
 
@@ -24,9 +25,9 @@ EMPTY = dict.fromkeys(COLUMNS.split())
 def score_fit(p_train, p_test, moons):
     """Scores of mean probabilities (group, obs), or of draws (draw, group, obs) with a Monte Carlo error."""
     y = np.concatenate(list(moons.y_train))
-    row = {"train_accuracy": score.score(np.concatenate(list(p_train)), y)["accuracy"]}
+    row = {"train_accuracy": scores.score(np.concatenate(list(p_train)), y)["accuracy"]}
     draws, p = (p_test, p_test.mean(axis=0)) if p_test.ndim == 3 else (None, p_test)
-    for name, values in score.score_groups(p, moons.y_test).items():
+    for name, values in scores.score_groups(p, moons.y_test).items():
         row |= {name: float(values.mean()), f"{name}_se": float(values.std(ddof=1) / np.sqrt(len(values)))}
         row |= {f"{name}_groups": [round(float(value), 5) for value in values]}
     if draws is not None:
@@ -47,7 +48,7 @@ def _jackknife(draws, y, n_blocks=20):
     """
     blocks = np.stack([block.mean(axis=0) for block in np.array_split(draws, n_blocks)])
     left = (blocks.sum(axis=0) - blocks) / (n_blocks - 1)
-    scores = [score.score(p.ravel(), np.ravel(y)) for p in left]
+    scores = [scores.score(p.ravel(), np.ravel(y)) for p in left]
     return {
         name: float(np.sqrt((n_blocks - 1) * np.var([found[name] for found in scores])))
         for name in ("accuracy", "lpd", "brier")
@@ -56,13 +57,13 @@ def _jackknife(draws, y, n_blocks=20):
 
 def sample_unpooled(compiled, moons, seed, activation="tanh", **settings):
     """Train probabilities, draws of test probabilities, what a row says of the run, and a function that predicts."""
-    trees = inference.sample_groups(
+    trees = sampling.sample_groups(
         compiled, list(moons.X_train), list(moons.y_train), seed=seed, target_accept=_fits.TARGET, **settings
     )
-    weights = predict.join_groups(trees)
+    weights = prediction.join_groups(trees)
     p_train, quantities = _list_quantities(weights, moons, activation)
     verdicts = [
-        diagnose.verdict({name: values[..., g, :] if values.ndim == 4 else values[..., g]
+        diagnostics.verdict({name: values[..., g, :] if values.ndim == 4 else values[..., g]
                           for name, values in quantities.items()}, tree)
         for g, tree in enumerate(trees)
     ]  # fmt: skip
@@ -70,27 +71,27 @@ def sample_unpooled(compiled, moons, seed, activation="tanh", **settings):
     return p_train, *_predict(weights, moons, activation, _fits.summarise(verdicts) | {"gradients": float(gradients)})
 
 
-def sample_hierarchical(model, moons, seed, activation="tanh", most=inference.MOST_RUNS, **settings):
+def sample_hierarchical(model, moons, seed, activation="tanh", most=sampling.MOST_RUNS, **settings):
     """Draws of a hierarchical network (DataTree), until the verdict holds or `most` times four chains are drawn."""
-    compiled = inference.compile_nuts(model)
+    compiled = sampling.compile_nuts(model)
 
     def sample(random_seed):
-        return inference.sample_nuts(compiled, seed=random_seed, target_accept=_fits.TARGET, **settings)
+        return sampling.sample_nuts(compiled, seed=random_seed, target_accept=_fits.TARGET, **settings)
 
     def identify(posterior):
-        return _identify(posterior, predict.combine_weights(posterior), moons, activation)[1]
+        return _identify(posterior, prediction.combine_weights(posterior), moons, activation)[1]
 
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The verdict still fails")  # column "converged" says it
-        return inference.sample_until(identify, random_seed=seed, most=most, sample=sample)
+        return sampling.sample_until(identify, random_seed=seed, most=most, sample=sample)
 
 
 def describe_hierarchical(tree, moons, activation="tanh"):
     """As `sample_unpooled`, of draws that are there."""
     posterior = tree["posterior"].to_dataset()
-    weights = predict.combine_weights(posterior)
+    weights = prediction.combine_weights(posterior)
     p_train, quantities = _identify(posterior, weights, moons, activation)
-    found = _fits.summarise([diagnose.verdict(quantities, tree)])
+    found = _fits.summarise([diagnostics.verdict(quantities, tree)])
     found["passed"] *= len(moons.y_test)
     found["runs"] = len(tree.attrs["verdicts"])
     found["gradients"] = float(tree["sample_stats"]["n_steps"].mean())
@@ -116,8 +117,8 @@ def _identify(posterior, weights, moons, activation):
 def _list_quantities(weights, moons, activation):
     """Mean train probabilities of each group, and what is identified: (chain, draw, group, …) arrays."""
     X, y, n_obs = models.stack_groups(list(moons.X_train), list(moons.y_train))
-    p = predict.predict_groups(weights, X, activation=activation)
-    grid = predict.predict_groups(weights, _fits.GRID, activation=activation)
+    p = prediction.predict_groups(weights, X, activation=activation)
+    grid = prediction.predict_groups(weights, _fits.GRID, activation=activation)
     counts = np.arange(y.shape[1]) < n_obs[:, None]
     loglik = np.where(counts, np.log(np.where(y == 1, p, 1 - p)), 0).sum(axis=-1)
     mean = p.mean(axis=(0, 1))
@@ -129,7 +130,7 @@ def _predict(weights, moons, activation, found):
     """Draws of test probabilities, `found` as it came, and the function that predicts."""
 
     def predict_at(X):
-        return predict.predict_groups(weights, X, activation=activation)
+        return prediction.predict_groups(weights, X, activation=activation)
 
     p = predict_at(moons.X_test)
     return p.reshape(-1, *p.shape[2:]), found, predict_at

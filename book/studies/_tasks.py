@@ -25,7 +25,7 @@ from tools.repo import digest, find_commit, write_atomically
 PACKAGES = ("pymc", "pytensor", "numba", "numpy", "scikit-learn", "jax", "nutpie")
 FOLDER, SCHEDULER, JOBS = "BNN_TASKS", "SCHEDULER", "JOBS"  # environment variables
 # no row depends on them
-APART = ("bnn.claims", "bnn.drawing", "bnn.plots", "bnn.report", "studies._tasks")
+APART = ("bookkit.claims", "bookkit.drawing", "bookkit.plots", "bookkit.report", "studies._tasks")
 PATIENCE = "10s"  # for an answer of a scheduler elsewhere
 AWAY = "1h"  # for workers that died to come back: Dask's 15 s are too short for a machine under load
 LONELY = 180  # seconds that we wait for a first worker

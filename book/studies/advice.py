@@ -1,4 +1,4 @@
-"""Is the advice of `bnn.rivals` right where the truth is known? And do new groups fall where they are said to?
+"""Is the advice of `hbnn.tables.rivals` right where the truth is known? And do new groups fall where they are said to?
 
 Three kinds of invented tables, for each of which it is settled beforehand which advice is right (RIGHT). Three parts:
 what is advised ("advice"), whether the chains of a fit to all rows agree ("chains"), and how often the outcomes of
@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 import pandas as pd
-from bnn import grouped, outcome, rivals
+from hbnn.tables import grouped, outcome, rivals
 from scipy.stats import norm
 
 MEASURED = False
@@ -86,7 +86,9 @@ def compile_network():
 
 def ask_advice(rows, seed):
     """What is advised if the chains agree, whether the network leads the best rival, and by how much (nats a row)."""
-    found = rivals.compare(rows, seed=seed, n_folds=N_FOLDS, rivals=RIVALS, over=("rows",), network=compile_network())
+    found = rivals.compare_rivals(
+        rows, seed=seed, n_folds=N_FOLDS, rivals=RIVALS, over=("rows",), network=compile_network()
+    )
     best = found.lpd["rows"].mean().drop(rivals.NETWORK).idxmax()
     gain, error = found.gain(rivals.NETWORK, best)
     inside = {f"inside {name}": share for name, share in found.calibrate().items()}

@@ -6,8 +6,8 @@ says so.
 
 import numpy as np
 import pytensor
-from bnn import data, models
-from bnn.fuse import fuse
+from bookkit import data, models
+from hbnn import fuse
 
 from studies.nuts_width import N_HIDDEN
 

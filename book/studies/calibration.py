@@ -12,8 +12,8 @@ al. (2023), who show that the log likelihood finds what parameters miss.
 from functools import lru_cache
 
 import numpy as np
-from bnn import inference, models, predict
-from bnn.fuse import fuse
+from bookkit import models
+from hbnn import fuse, prediction, sampling
 from scipy.special import expit, logit
 
 MEASURED = False
@@ -61,19 +61,19 @@ def compile_model(model):
     _, X, y = draw_truth(model, 1)
     n_hidden = SHAPES[model][2]
     if model == "flat":
-        return inference.compile_nuts(fuse(models.flat_bnn(X[0], y[0], n_hidden=n_hidden)))
-    return inference.compile_nuts(fuse(models.hierarchical_bnn(X, y, n_hidden=n_hidden)))
+        return sampling.compile_nuts(fuse(models.flat_bnn(X[0], y[0], n_hidden=n_hidden)))
+    return sampling.compile_nuts(fuse(models.hierarchical_bnn(X, y, n_hidden=n_hidden)))
 
 
 def compute(model, seed):
     """The rank of the truth among 100 thinned draws, for each quantity, and the run's divergences."""
     truth, X, y = draw_truth(model, seed)
     arrays = {"X": X[0], "labels": y[0]} if model == "flat" else {"X": X, "labels": y}
-    tree = inference.sample_nuts(compile_model(model).with_data(**arrays), seed=seed, **SETTINGS)
+    tree = sampling.sample_nuts(compile_model(model).with_data(**arrays), seed=seed, **SETTINGS)
     posterior = tree["posterior"]
     if model == "flat":
         posterior = {name: posterior[name].values[:, :, None] for name in ("w1", "w2", "w3")}
-    p, p_points = (predict.predict_groups(posterior, points) for points in (X, POINTS))
+    p, p_points = (prediction.predict_groups(posterior, points) for points in (X, POINTS))
     logits = logit(np.clip(p_points[:, :, 0], 1e-15, 1 - 1e-15))
     draws = {f"logit {k}": logits[..., k] for k in range(len(POINTS))}
     tiny = 1e-300

@@ -1,18 +1,18 @@
 """Eleven samplers on three posteriors whose answers are known, at equal numbers of gradients and at equal CPU.
 
-Each row is one run, scored by `bnn.reference` when it has spent a half, once and twice as many gradients as nutpie's
+Each row is one run, scored by `hbnn.reference` when it has spent a half, once and twice as many gradients as nutpie's
 defaults need, and once, twice and three times as many CPU-seconds of one core; warm-up counts, compiling does not. What
 is scored is what the run had then: from each chain, as many draws as all chains together could pay. Which settings the
 samplers have, and whose they are, stands in `_entrants`.
 
 **What nutpie needs** is what its defaults took to pass the book's verdict (bulk and tail ESS above 400, R-hat below
-`diagnose.limit_rhat`) in the slowest of three runs with seeds 11, 12 and 13, asked after every hundredth draw. A run
+`diagnostics.limit_rhat`) in the slowest of three runs with seeds 11, 12 and 13, asked after every hundredth draw. A run
 that has cost ten times those CPU-seconds is capped.
 
 There are five runs of each sampler on the flat network and on the curves, and three on the hierarchical network, which
 costs most. Five were planned there, too; they were made three before any was run.
 
-**Criteria, set before the study was run.** A run *passes* when `bnn.reference` calls it right.
+**Criteria, set before the study was run.** A run *passes* when `hbnn.reference` calls it right.
 1. nutpie's defaults pass at the full budget of gradients in at least 4 of 5 runs, and in at least 2 of 3.
 2. Of the 104 runs with an accept step (NUTS of all four, low rank, MAMS, MEADS, WALNUTS), at most four are called wrong
    at the full budget of gradients: 1 % are false alarms, and more than four would come by chance once in 200 studies.
@@ -34,8 +34,8 @@ Those rows were computed again.
 from dataclasses import dataclass
 
 import numpy as np
-from bnn import reference
-from bnn.posteriors import CURVES, FLAT, HIERARCHICAL
+from hbnn.reference import scoring
+from hbnn.reference.posteriors import CURVES, FLAT, HIERARCHICAL
 
 from studies._entrants import SAMPLE, Budget
 
@@ -108,7 +108,7 @@ def compute(posterior, entrant, seed):
     gradients, cpu = NEED[posterior]
     budget = Budget(GRADIENTS[-1] * gradients, SECONDS[-1] * cpu, CAP * cpu)
     chains = SAMPLE[entrant](posterior, seed, budget)
-    run, truth = join(chains), reference.load_reference(posterior)
+    run, truth = join(chains), scoring.load_reference(posterior)
     row = {"warmup": sum(chain.warmup for chain in chains), "capped": is_capped(run, budget)}
     row |= {"warmup_seconds": float(f"{run.seconds[0]:.4g}") if len(run.seconds) else None}
     for prefix, clock, unit, times in (("", "gradients", gradients, GRADIENTS), ("cpu_", "seconds", cpu, SECONDS)):
@@ -131,7 +131,7 @@ def judge(run, n, truth):
     spent = {"draws": n, "spent": float(run.gradients[n - 1]), "seconds": float(f"{run.seconds[n - 1]:.4g}")}
     if not np.isfinite(values).all():
         return nothing | {"verdict": BROKEN} | spent
-    found = reference.compare(values, truth)
+    found = scoring.compare_draws(values, truth)
     worst, last = int(abs(found.bias).argmax()), found.names.index("log_lik")
     numbers = {
         "bias": abs(found.bias[worst]), "bias_error": found.bias_error[worst], "distance": found.distance.max(),

@@ -7,8 +7,8 @@ data.
 import time
 
 import numpy as np
-from bnn import data, models, predict
-from bnn.fuse import fuse
+from bookkit import data, models
+from hbnn import fuse, prediction
 
 from studies import _approximations, _fits, _replicate, replication
 
@@ -102,7 +102,7 @@ def _approximate(method, moons, seed):
     def predict_at(X):
         if method.endswith("linearised"):
             return _approximations.predict_linearised(model, X=X, **linear)[None]
-        return predict.predict_groups(posterior, X)
+        return prediction.predict_groups(posterior, X)
 
     p = [predict_at(X)[0] for X in (moons.X_train, moons.X_test)]
     return p[0].mean(axis=0), p[1], found, predict_at

@@ -7,7 +7,8 @@ and who does not know guesses right one time in ten, of which the model knows no
 from functools import lru_cache
 
 import numpy as np
-from bnn import inference, learned
+from hbnn import sampling
+from teach import learned
 
 MEASURED = False
 SIZES = (10, 20, 40)
@@ -31,14 +32,14 @@ def estimate(case):
 @lru_cache
 def compile_class(n):
     """The model for classes of one size, compiled once."""
-    return inference.compile_nuts(learned.build(learned.simulate(n, seed=0)[0]))
+    return sampling.compile_nuts(learned.build(learned.simulate(n, seed=0)[0]))
 
 
 def compute(n, seed):
     """The truth of a class, what the model and what counting say of it, questions that were named, and a verdict."""
     flat = np.random.default_rng([seed, n]).choice(len(learned.ITEMS), N_FLAT, replace=False)
     answers, truth = learned.simulate(n, seed=seed, flat=flat)
-    tree = inference.sample_nuts(compile_class(n).with_data(**learned.give(answers)), seed=seed, **SETTINGS)
+    tree = sampling.sample_nuts(compile_class(n).with_data(**learned.give(answers)), seed=seed, **SETTINGS)
     posterior = tree["posterior"].to_dataset()
     gains = learned.find_gains(posterior, answers)
     raw, raw_error = learned.find_raw_gains(answers)

@@ -8,8 +8,8 @@ along the curve; and "free", whose shapes are tanh units as they come, on the tw
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
-from bnn import inference
-from bnn.readouts import integrate_readouts, predict_group
+from hbnn import sampling
+from hbnn.fusion.readouts import integrate_readouts, predict_group
 
 from studies.curve_rivals import DATA, DIAGNOSTICS, N_FOLDS, N_PREDICT, judge, leave_out, pick_draws, score_all
 
@@ -84,7 +84,7 @@ def fit(known, seed, method):
     """Diagnostics, and a function of (individual, k) as the rivals' in `curve_rivals`."""
     is_free = method == "free"
     model = build(known, is_free=is_free, is_changing=method == "changing noise")
-    tree = pm.sample(model=model, random_seed=seed, **SAMPLER, **inference.ONE_CORE)
+    tree = pm.sample(model=model, random_seed=seed, **SAMPLER, **sampling.ONE_CORE)
     posterior = tree["posterior"].to_dataset()
     x, y, mean, sd = known.standardise()
     start, grid = x[known.train].min(), np.quantile(x[known.train], np.linspace(0, 1, 15))

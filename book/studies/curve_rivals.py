@@ -14,7 +14,9 @@ import numpy as np
 import pandas as pd
 import pymc as pm
 import pytensor.tensor as pt
-from bnn import curves, diagnose, inference, readouts
+from bookkit import curves
+from hbnn import diagnostics, sampling
+from hbnn.fusion import readouts
 from scipy.special import logsumexp, ndtri
 
 MEASURED = False
@@ -107,7 +109,7 @@ def pick_draws(posterior, count):
 
 def judge(quantities, tree):
     """R-hat, effective sizes and divergences of a run."""
-    found = diagnose.verdict(quantities, tree)
+    found = diagnostics.verdict(quantities, tree)
     return {name: float(getattr(found, name)) for name in DIAGNOSTICS[:-1]} | {"divergences": int(found.divergences)}
 
 
@@ -130,7 +132,7 @@ def fit_bambi(known, seed, terms):
     )[known.train]  # fmt: skip
     names = " + ".join(["1", *terms])
     model = bambi.Model(f"y ~ {names} + ({names} | individual)", frame)
-    tree = model.fit(random_seed=seed, **RIVAL_SAMPLER, **inference.ONE_CORE)
+    tree = model.fit(random_seed=seed, **RIVAL_SAMPLER, **sampling.ONE_CORE)
     common = ["Intercept", *terms]
     sds = [f"{name}|individual_sigma" for name in ("1", *terms)]
     shared = tree["posterior"].to_dataset()[[*common, *sds, "sigma"]]
@@ -316,7 +318,7 @@ def fit_formula(known, seed, name):
             if prior:
                 p[i] = p[i] + pm.Normal(f"gain{i}", *prior) * fast[known.train]
         pm.Normal("y", curve(pt, p, x, more[known.train]), sigma, observed=known.y[known.train])
-    tree = pm.sample(model=model, random_seed=seed, **RIVAL_SAMPLER, **inference.ONE_CORE)
+    tree = pm.sample(model=model, random_seed=seed, **RIVAL_SAMPLER, **sampling.ONE_CORE)
     added = [f"gain{i}" for i, prior in enumerate(gains) if prior]
     shared = tree["posterior"].to_dataset()[["mu", "L", "sigma", *added]]
     found = judge({name: shared[name].values for name in shared.data_vars}, tree)

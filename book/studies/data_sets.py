@@ -7,7 +7,7 @@ errors are over the 18 categories.
 from functools import lru_cache
 
 import numpy as np
-from bnn import inference, predict
+from hbnn import prediction, sampling
 
 from studies import _fits
 
@@ -41,14 +41,14 @@ def compute(data, method, seed):
         checked |= {f"sd{k}": float(sd.mean()) for k, sd in enumerate(sds, 1)}
         checked |= {"p_last_largest": float((sds[2] > np.maximum(sds[0], sds[1])).mean())}
     else:
-        trees = inference.sample_groups(
+        trees = sampling.sample_groups(
             _prepare(data, method, seed), moons.X_train, moons.y_train, seed=seed, **_fits.SHORT
         )
-        weights, checked = predict.join_groups(trees), _fits.check_groups(trees, moons)
+        weights, checked = prediction.join_groups(trees), _fits.check_groups(trees, moons)
         checked |= dict.fromkeys(("sd1", "sd2", "sd3", "p_last_largest"))
-    p = predict.predict_groups(weights, moons.X_train)
+    p = prediction.predict_groups(weights, moons.X_train)
     loo = _fits.leave_one_out(np.log(np.where(moons.y_train == 1, p, 1 - p)))
-    p_test = predict.predict_groups(weights, moons.X_test).mean(axis=(0, 1))
+    p_test = prediction.predict_groups(weights, moons.X_test).mean(axis=(0, 1))
     return _fits.score_probabilities(p.mean(axis=(0, 1)), p_test, moons) | checked | loo
 
 

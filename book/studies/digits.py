@@ -9,7 +9,8 @@ import warnings
 
 import numpy as np
 import pymc as pm
-from bnn import digits, inference, models, predict, reject, score
+from bookkit import digits, models
+from hbnn import prediction, rejection, sampling, scores
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPClassifier
 
@@ -72,20 +73,20 @@ def compute(method, beta, start_sd, prior_sd, n_steps, seed):
         predict_draws, found = fit_networks(data, MEMBERS if method == "deep ensemble" else 1, seed)
     found["cpu_seconds"] = time.process_time() - start
     test, validation = predict_draws(data.X_test), predict_draws(data.X_validation)
-    found |= {name: value for name, (value, _) in score.score_classes(test.mean(axis=0), data.y_test).items()}
-    found["lpd_validation"] = score.score_classes(validation.mean(axis=0), data.y_validation)["lpd"][0]
+    found |= {name: value for name, (value, _) in scores.score_classes(test.mean(axis=0), data.y_test).items()}
+    found["lpd_validation"] = scores.score_classes(validation.mean(axis=0), data.y_validation)["lpd"][0]
     _, character, _ = digits.render(digits.DIGITS)
     p_printed = predict_draws(outside["printed digits"][0]).mean(axis=0)
     found["accuracy_printed"] = float(100 * np.mean(p_printed.argmax(axis=1) == character.astype(int)))
-    doubts = {name: reject.measure_doubt(predict_draws(X)) for name, (X, _) in outside.items()}
-    inside, chosen = reject.measure_doubt(test), reject.measure_doubt(validation)
-    for doubt in reject.DOUBTS:
-        threshold = reject.choose_threshold(chosen[doubt])
+    doubts = {name: rejection.measure_doubt(predict_draws(X)) for name, (X, _) in outside.items()}
+    inside, chosen = rejection.measure_doubt(test), rejection.measure_doubt(validation)
+    for doubt in rejection.DOUBTS:
+        threshold = rejection.choose_threshold(chosen[doubt])
         found[f"rejected_{doubt}_test"] = float(np.mean(inside[doubt] > threshold))
         for name, far in doubts.items():
-            found[f"auroc_{doubt}_{name}"] = reject.auroc(inside[doubt], far[doubt])
+            found[f"auroc_{doubt}_{name}"] = rejection.auroc(inside[doubt], far[doubt])
             found[f"rejected_{doubt}_{name}"] = float(np.mean(far[doubt] > threshold))
-        found[f"control_{doubt}"] = reject.auroc(doubts["printed digits"][doubt], doubts["letters"][doubt])
+        found[f"control_{doubt}"] = rejection.auroc(doubts["printed digits"][doubt], doubts["letters"][doubt])
     return found
 
 
@@ -94,7 +95,7 @@ def fit_mean_field(data, beta, start_sd, prior_sd, n_steps, seed):
     n_train = len(data.X_train)
     X, y = pm.Minibatch(data.X_train, data.y_train, batch_size=BATCH)
     model = models.digit_bnn(X, y, prior_sd=prior_sd, total_size=n_train)
-    fit = inference.fit_advi(
+    fit = sampling.fit_advi(
         model, n_steps, seed=seed, start="fan-in", start_sd=start_sd, beta=beta,
         optimizer=pm.adam(learning_rate=LEARNING_RATE),
     )  # fmt: skip
@@ -108,16 +109,16 @@ def fit_mean_field(data, beta, start_sd, prior_sd, n_steps, seed):
     }
     for part in ("train", "test"):
         X, y = getattr(data, f"X_{part}"), getattr(data, f"y_{part}")
-        p = predict.predict_classes(weights, X)[:, np.arange(len(y)), y]
-        found[f"loglik_{part}"] = float(np.log(np.maximum(p, score.TINY)).mean())
-    return (lambda X: predict.predict_classes(weights, X)), found
+        p = prediction.predict_classes(weights, X)[:, np.arange(len(y)), y]
+        found[f"loglik_{part}"] = float(np.log(np.maximum(p, scores.TINY)).mean())
+    return (lambda X: prediction.predict_classes(weights, X)), found
 
 
 def fit_networks(data, n_members, seed):
     """As `fit_mean_field`, for plain networks of the same size whose weight decay the validation images choose."""
     networks = {alpha: _train(data, alpha, seed) for alpha in ALPHAS}
     lpd = {
-        alpha: score.score_classes(network.predict_proba(data.X_validation), data.y_validation)["lpd"][0]
+        alpha: scores.score_classes(network.predict_proba(data.X_validation), data.y_validation)["lpd"][0]
         for alpha, network in networks.items()
     }
     alpha = max(lpd, key=lpd.get)

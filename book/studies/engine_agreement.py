@@ -7,9 +7,9 @@ the group sds, the log likelihood of the training points. Each mean has its Mont
 import numpy as np
 import pymc as pm
 import xarray as xr
-from bnn import data, diagnose, inference, models, predict
-from bnn.fuse import fuse
-from bnn.inference import derive_seed
+from bookkit import data, models
+from hbnn import diagnostics, fuse, prediction, sampling
+from hbnn.sampling import derive_seed
 
 from studies.nuts_width import DRAWS, N_HIDDEN, TARGET, TUNE, check_run
 
@@ -43,12 +43,12 @@ def compute(way, seed):
         tree = _sample_blackjax(model, seed, **settings)
     else:
         jax = {"nuts": {"chain_method": "sequential"}} if engine == "numpyro" else {}
-        tree = pm.sample(model=model, random_seed=seed, nuts_sampler=engine, **settings, **inference.ONE_CORE, **jax)
+        tree = pm.sample(model=model, random_seed=seed, nuts_sampler=engine, **settings, **sampling.ONE_CORE, **jax)
     found, loglik = check_run(tree, moons)
-    grid = predict.predict_groups(tree["posterior"], data.grid(10))
+    grid = prediction.predict_groups(tree["posterior"], data.grid(10))
     values = {f"p_{g}_{n}": grid[:, :, g, n] for g, n in POINTS}
     values |= {f"sd{k}": tree["posterior"][f"sd{k}"].values for k in (1, 2, 3)} | {"loglik": loglik}
-    checked = diagnose.diagnose(np.stack(list(values.values()), axis=-1))
+    checked = diagnostics.diagnose(np.stack(list(values.values()), axis=-1))
     means = {name: float(value.mean()) for name, value in values.items()}
     errors = {f"{name}_mcse": float(mcse) for name, mcse in zip(values, checked["mcse"], strict=True)}
     return found | means | errors | {"gradients_per_draw": float(tree["sample_stats"]["n_steps"].mean())}

@@ -1,7 +1,7 @@
 """Does every run of the hierarchical network pass? Twenty new data sets, three sampler seeds each, until one does.
 
 The chapters' network and settings (`hierarchical_nuts`). Each row is a run that goes on, by four more chains at a time,
-as `inference.sample_until` does: the verdict after the first four chains and at the end, CPU-seconds of sampling, and
+as `sampling.sample_until` does: the verdict after the first four chains and at the end, CPU-seconds of sampling, and
 whether a chain sat in a place of its own. Half of the data sets are sampled with half the warm-up and more draws, too.
 Since the truth of these data is known, the last columns are how often 90 % intervals of the probability hold it.
 """
@@ -11,8 +11,8 @@ import warnings
 from functools import lru_cache
 
 import numpy as np
-from bnn import data, diagnose, inference, models, predict
-from bnn.fuse import fuse
+from bookkit import data, models
+from hbnn import diagnostics, fuse, prediction, sampling
 
 from studies import _fits
 
@@ -45,7 +45,7 @@ def estimate(case):
 def compile_network():
     """Compiled once; data sets are swapped."""
     moons = data.rotated_moons(seed=DATA_SEEDS[0])
-    return inference.compile_nuts(fuse(models.hierarchical_bnn(moons.X_train, moons.y_train, n_hidden=_fits.N_HIDDEN)))
+    return sampling.compile_nuts(fuse(models.hierarchical_bnn(moons.X_train, moons.y_train, n_hidden=_fits.N_HIDDEN)))
 
 
 def compute(settings, data_seed, seed):
@@ -60,23 +60,23 @@ def compute(settings, data_seed, seed):
     def sample(random_seed):
         nonlocal spent
         start = time.process_time()
-        tree = inference.sample_nuts(compiled, seed=random_seed, **SETTINGS[settings])
+        tree = sampling.sample_nuts(compiled, seed=random_seed, **SETTINGS[settings])
         spent += time.process_time() - start
         if not first:
-            first.update(_describe(diagnose.verdict(identify(tree["posterior"].to_dataset()), tree)))
+            first.update(_describe(diagnostics.verdict(identify(tree["posterior"].to_dataset()), tree)))
             first["cpu"] = round(spent, 1)
         return tree
 
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The verdict still fails")  # column "converged" says it
-        tree = inference.sample_until(identify, random_seed=seed, sample=sample)
+        tree = sampling.sample_until(identify, random_seed=seed, sample=sample)
     posterior = tree["posterior"].to_dataset()
-    found = _describe(diagnose.verdict(identify(posterior), tree))
+    found = _describe(diagnostics.verdict(identify(posterior), tree))
     row = {"runs": len(tree.attrs["verdicts"]), "cpu_seconds": round(spent, 1)} | found
     row |= {f"{name}_first": value for name, value in first.items()}
     row |= {"foreign": find_foreign(posterior), "gradients": int(tree["sample_stats"]["n_steps"].sum())}
     row |= {f"sd{k}": [round(float(m), 4) for m in posterior[f"sd{k}"].mean("draw")] for k in (1, 2, 3)}
-    return row | _fits.measure_coverage(lambda X: predict.predict_groups(posterior, X), moons)
+    return row | _fits.measure_coverage(lambda X: prediction.predict_groups(posterior, X), moons)
 
 
 def _describe(found):

@@ -4,8 +4,8 @@ The articles' data. "failed" is a fit whose loss or weights became NaN; its othe
 """
 
 import numpy as np
-from bnn import inference, models, predict
-from bnn.fuse import fuse
+from bookkit import models
+from hbnn import fuse, prediction, sampling
 
 from studies import _approximations, _fits
 
@@ -46,13 +46,13 @@ def compute(way, seed):
     r = np.corrcoef(draws["mu1"].reshape(N_DRAWS, -1).T)
     r = np.abs(r[np.triu_indices(len(r), 1)])
     row |= {"mean_r": float(r.mean()), "max_r": float(r.max())}
-    p = [predict.predict_groups(posterior, X).mean(axis=(0, 1)) for X in (moons.X_train, moons.X_test)]
+    p = [prediction.predict_groups(posterior, X).mean(axis=(0, 1)) for X in (moons.X_train, moons.X_test)]
     scores = _fits.score_probabilities(*p, moons)
     return row | {name: value for name, value in scores.items() if not name.endswith("_groups")}
 
 
 def _fit_mean_field(model, start, seed):
-    fit = inference.fit_advi(model, N_STEPS, seed=seed, start=start)
+    fit = sampling.fit_advi(model, N_STEPS, seed=seed, start=start)
     return fit.loss[-1000:].mean(), fit.draw(N_DRAWS, seed=seed)
 
 

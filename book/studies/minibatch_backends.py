@@ -13,13 +13,14 @@ import tempfile
 import pytensor
 
 MEASURED = True
-DEPENDS = ("bnn.data", "bnn.inference", "bnn.models")  # of the program below
+DEPENDS = ("bookkit.data", "hbnn.sampling", "bookkit.models")  # of the program below
 CASES = [{"batch": batch, "backend": backend} for batch in ("50", "all") for backend in ("c", "numba", "jax")]
 
 FIT = """
 import json, resource, sys, time
 import numpy as np, pymc as pm
-from bnn import data, inference, models
+from bookkit import data, models
+from hbnn import sampling
 
 batch, backend, n_steps = sys.argv[1], sys.argv[2], int(sys.argv[3])
 moons = data.flat_moons(seed=0)
@@ -40,7 +41,7 @@ def watch(approx, losses, step):
         ticks[step] = time.process_time()
 
 start = cpu()
-found = inference.fit_advi(model, n_steps, seed=1, backend=backend, callbacks=[watch])
+found = sampling.fit_advi(model, n_steps, seed=1, backend=backend, callbacks=[watch])
 blocks = list(ticks)
 each = [(ticks[b] - ticks[a]) / (b - a) for a, b in zip(blocks, blocks[1:])]
 print("COST", json.dumps({

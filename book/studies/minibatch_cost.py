@@ -10,7 +10,7 @@ import sys
 import pytensor
 
 MEASURED = True
-DEPENDS = ("bnn.data", "bnn.inference", "bnn.models")  # of the program below
+DEPENDS = ("bookkit.data", "hbnn.sampling", "bookkit.models")  # of the program below
 CASES = [{"batch": batch, "rows": rows} for batch in ("50", "all") for rows in (1_000, 10_000, 100_000, 1_000_000)]
 BACKEND = "c" if pytensor.config.cxx else "numba"
 
@@ -18,7 +18,8 @@ STEPS = """
 import json, re, sys, time
 from pathlib import Path
 import pymc as pm
-from bnn import data, inference, models
+from bookkit import data, models
+from hbnn import sampling
 
 batch, backend, rows, n_steps = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 moons = data.flat_moons(seed=0, n_obs=2 * rows)
@@ -40,7 +41,7 @@ def watch(approx, losses, step):
     if step >= 2 and step % max(1, n_steps // 20) == 0:
         ticks.append((step, time.process_time()))
 
-inference.fit_advi(model, n_steps, seed=1, backend=backend, callbacks=[watch])
+sampling.fit_advi(model, n_steps, seed=1, backend=backend, callbacks=[watch])
 each = [1e6 * (b[1] - a[1]) / (b[0] - a[0]) for a, b in zip(ticks, ticks[1:])]
 print("COST", json.dumps({
     "us": min(each),

@@ -8,7 +8,8 @@ sizes are judged alike. The batch "forgotten" is one of 50 whose ``total_size`` 
 import numpy as np
 import pymc as pm
 import pytensor
-from bnn import data, inference, models, predict, score
+from bookkit import data, models
+from hbnn import prediction, sampling, scores
 
 MEASURED = False
 BATCHES = {"25": 25, "50": 50, "200": 200, "all": None, "forgotten": 50}
@@ -51,7 +52,7 @@ def unpack(vector):
 
 def split_loss(mean, sd, noise, X, y):
     """Expected negative log likelihood of all points, and KL divergence from the N(0, 1) prior, in nats."""
-    p = predict.predict_probability(unpack(mean + sd * noise), X)
+    p = prediction.predict_probability(unpack(mean + sd * noise), X)
     fit = -np.log(np.where(y == 1, p, 1 - p)).sum(axis=1).mean()
     divergence = 0.5 * np.sum(sd**2 + mean**2 - 1 - 2 * np.log(sd))
     return float(fit), float(divergence)
@@ -69,10 +70,10 @@ def compute(batch, start_sd, seed):
             waiting.pop()
             parts.append(split_loss(*read_parameters(approx), noise, moons.X_train, moons.y_train))
 
-    fit = inference.fit_advi(build(batch), N_STEPS, seed=seed, start_sd=start_sd, backend=BACKEND, callbacks=[watch])
+    fit = sampling.fit_advi(build(batch), N_STEPS, seed=seed, start_sd=start_sd, backend=BACKEND, callbacks=[watch])
     mean, sd = read_parameters(fit.approx)
-    draws = predict.predict_probability(unpack(mean + sd * rng.normal(size=(1000, 40))), moons.X_test)
-    found = {name: round(value, 4) for name, value in score.score(draws.mean(axis=0), moons.y_test).items()}
+    draws = prediction.predict_probability(unpack(mean + sd * rng.normal(size=(1000, 40))), moons.X_test)
+    found = {name: round(value, 4) for name, value in scores.score(draws.mean(axis=0), moons.y_test).items()}
     return found | {
         "printed": round(float(fit.loss[-1000:].mean()), 2),  # what PyMC calls "Average Loss"
         "fit": round(parts[-1][0], 2),

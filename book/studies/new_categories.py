@@ -9,7 +9,8 @@ seen in a mirror, and two blobs that a straight line separates.
 from functools import lru_cache
 
 import numpy as np
-from bnn import data, inference, predict, priors, score
+from bookkit import data
+from hbnn import prediction, priors, sampling, scores
 from sklearn.linear_model import LogisticRegression
 
 from studies import _fits
@@ -87,8 +88,8 @@ def predict_new(method, X, y, X_test, seed):
     mean, cholesky = learn_priors()[method]
     compiled = _fits.compile_informed(NU if method.startswith("Student") else None)
     compiled = compiled.with_data(X=X, labels=y, mean=mean, cholesky=cholesky)
-    tree = inference.sample_nuts(compiled, seed=seed, **_fits.SHORT)
-    return predict.predict_probability(predict.flatten_chains(tree["posterior"]), X_test), tree
+    tree = sampling.sample_nuts(compiled, seed=seed, **_fits.SHORT)
+    return prediction.predict_probability(prediction.flatten_chains(tree["posterior"]), X_test), tree
 
 
 def compute(kind, category, n, seed):
@@ -98,7 +99,7 @@ def compute(kind, category, n, seed):
     row = {"n_class_1": int(y.sum())}
     for method in METHODS:
         p, tree = predict_new(method, X, y, one.X_test, seed)
-        row |= {f"{method}: {name}": value for name, value in score.score(p.mean(axis=0), one.y_test).items()}
+        row |= {f"{method}: {name}": value for name, value in scores.score(p.mean(axis=0), one.y_test).items()}
         if tree is not None:
             single = data.stack([data.Moons(X, y, one.X_test, one.y_test, one.angle, one.center, one.width)])
             checked = _fits.check_groups([tree], single)

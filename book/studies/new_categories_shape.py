@@ -9,8 +9,8 @@ categories, sizes and test points are those of `new_categories`.
 from functools import lru_cache
 
 import numpy as np
-from bnn import data, inference, models, predict, priors, score, symmetry
-from bnn.fuse import fuse
+from bookkit import data, models
+from hbnn import fuse, prediction, priors, sampling, scores, symmetry
 
 from studies import _fits
 from studies.new_categories import KINDS, SIZES, draw_categories
@@ -48,7 +48,7 @@ def fit_five():
 def learn_priors():
     """Priors of the five-unit network by method: dict of name to (mean, cholesky)."""
     posterior = fit_five()[0]["posterior"]
-    aligned = symmetry.apply(priors.align_posterior(posterior, seed=1), priors.draw_new_category(posterior, seed=1))
+    aligned = symmetry.relabel(priors.align_posterior(posterior, seed=1), priors.draw_new_category(posterior, seed=1))
     return {
         METHODS[0]: priors.scale_prior((1.0, 1.0, 1.0), 2, FIVE),
         METHODS[1]: priors.scale_prior(priors.measure_scales(aligned), 2, FIVE),
@@ -61,7 +61,7 @@ def compile_five():
     """The five-unit network of one category, compiled once."""
     one, (mean, cholesky) = _fits.load_moons("legacy").group(0), priors.scale_prior((1.0, 1.0, 1.0), 2, FIVE)
     model = models.informed_bnn(one.X_train, one.y_train, mean=mean, cholesky=cholesky, n_hidden=FIVE)
-    return inference.compile_nuts(fuse(model))
+    return sampling.compile_nuts(fuse(model))
 
 
 @lru_cache(maxsize=1)
@@ -75,7 +75,7 @@ def draw_twelve():
 def weigh_draws(kind, category):
     """Log likelihood of each training point under each draw: (draw, obs)."""
     one = draw_categories(kind).group(category)
-    p = predict.predict_probability(draw_twelve(), one.X_train)
+    p = prediction.predict_probability(draw_twelve(), one.X_train)
     return np.log(np.where(one.y_train == 1, p, 1 - p))
 
 
@@ -87,14 +87,14 @@ def compute(kind, category, n, seed):
     for method in METHODS:
         mean, cholesky = learn_priors()[method]
         compiled = compile_five().with_data(X=X, labels=y, mean=mean, cholesky=cholesky)
-        tree = inference.sample_nuts(compiled, seed=seed, **_fits.SHORT)
-        p = predict.predict_probability(predict.flatten_chains(tree["posterior"]), one.X_test)
-        row |= {f"{method}: {name}": value for name, value in score.score(p.mean(axis=0), one.y_test).items()}
+        tree = sampling.sample_nuts(compiled, seed=seed, **_fits.SHORT)
+        p = prediction.predict_probability(prediction.flatten_chains(tree["posterior"]), one.X_test)
+        row |= {f"{method}: {name}": value for name, value in scores.score(p.mean(axis=0), one.y_test).items()}
         single = one_group(one, X, y)
         checked = _fits.check_groups([tree], single)
         row |= {f"{method}: {name}": checked[name] for name in ("rhat", "ess", "divergences", "converged")}
     p, left = predict_weighted(kind, category, n, one.X_test, seed)
-    row |= {f"{WEIGHTED}: {name}": value for name, value in score.score(p, one.y_test).items()}
+    row |= {f"{WEIGHTED}: {name}": value for name, value in scores.score(p, one.y_test).items()}
     return row | {f"{WEIGHTED}: effective draws": left}
 
 
@@ -109,5 +109,5 @@ def predict_weighted(kind, category, n, X_test, seed, n_kept=2000):
     weight = np.exp(loglik - loglik.max())
     weight /= weight.sum()
     picked = np.random.default_rng([seed, category, n]).choice(len(weight), size=n_kept, p=weight)
-    p = predict.predict_probability({name: w[picked] for name, w in draw_twelve().items()}, X_test)
+    p = prediction.predict_probability({name: w[picked] for name, w in draw_twelve().items()}, X_test)
     return p.mean(axis=0), float(1 / np.sum(weight**2))

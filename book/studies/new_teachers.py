@@ -14,7 +14,8 @@ whether its fit passes the verdict or not.
 from functools import lru_cache
 
 import numpy as np
-from bnn import data, inference, predict, priors, score
+from bookkit import data
+from hbnn import prediction, priors, sampling, scores
 
 from studies import _fits
 from studies.new_categories import N_TEST, SIZES
@@ -82,8 +83,8 @@ def compute(teacher, kind, category, n, method, seed):
         (mean, cholesky), checked = teach(teacher)
         source = {name: checked[name.removeprefix("source_")] for name in source}
     compiled = _fits.compile_informed().with_data(X=X, labels=y, mean=mean, cholesky=cholesky)
-    tree = inference.sample_nuts(compiled, seed=seed, **_fits.SHORT)
-    p = predict.predict_probability(predict.flatten_chains(tree["posterior"]), one.X_test)
+    tree = sampling.sample_nuts(compiled, seed=seed, **_fits.SHORT)
+    p = prediction.predict_probability(prediction.flatten_chains(tree["posterior"]), one.X_test)
     checked = _fits.check_groups([tree], one_group(one, X, y))
     found = {name: checked[name] for name in ("rhat", "ess", "ess_tail", "divergences", "converged")}
-    return score.score(p.mean(axis=0), one.y_test) | found | source
+    return scores.score(p.mean(axis=0), one.y_test) | found | source

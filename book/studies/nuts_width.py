@@ -8,8 +8,8 @@ points (root mean square). Every 20th draw is tried.
 from functools import lru_cache
 
 import numpy as np
-from bnn import data, diagnose, inference, models, predict
-from bnn.fuse import fuse
+from bookkit import data, models
+from hbnn import diagnostics, fuse, prediction, sampling
 
 MEASURED = False
 # the book's network and settings, chosen on rotated_moons(seed=101), 102 and 103; the others get more draws, so that
@@ -40,7 +40,7 @@ def compile_network(n_hidden):
     """Compiled once for each width; data sets are swapped."""
     moons = load_moons("legacy")
     model = models.hierarchical_bnn(moons.X_train, moons.y_train, n_hidden=(n_hidden, n_hidden))
-    return inference.compile_nuts(fuse(model))
+    return sampling.compile_nuts(fuse(model))
 
 
 def compute(n_hidden, data, seed):
@@ -48,7 +48,7 @@ def compute(n_hidden, data, seed):
     moons = load_moons(data)
     compiled = compile_network(n_hidden).with_data(X=moons.X_train, labels=moons.y_train)
     draws, tune = SETTINGS[n_hidden]
-    tree = inference.sample_nuts(compiled, seed=seed, draws=draws, tune=tune, target_accept=TARGET)
+    tree = sampling.sample_nuts(compiled, seed=seed, draws=draws, tune=tune, target_accept=TARGET)
     found, loglik = check_run(tree, moons)
     strength = measure_strength(tree["posterior"], moons.X_train)
     thin = loglik[:, ::THIN]
@@ -64,15 +64,15 @@ def compute(n_hidden, data, seed):
 def check_run(tree, moons):
     """Verdict on a run, and the log likelihood of its draws (chain, draw)."""
     posterior = tree["posterior"]
-    p = predict.predict_groups(posterior, moons.X_train)
+    p = prediction.predict_groups(posterior, moons.X_train)
     loglik = np.log(np.where(moons.y_train == 1, p, 1 - p)).sum(axis=(2, 3))
     quantities = {
-        "grid": predict.predict_groups(posterior, GRID),
+        "grid": prediction.predict_groups(posterior, GRID),
         "data": p,
         **{f"sd{k}": posterior[f"sd{k}"].values for k in (1, 2, 3)},
         "log likelihood": loglik,
     }
-    found = diagnose.verdict(quantities, tree)
+    found = diagnostics.verdict(quantities, tree)
     return {
         "rhat": found.rhat, "rhat_at": found.rhat_at, "ess": found.ess, "ess_at": found.ess_at,
         "ess_tail": found.ess_tail, "divergences": found.divergences, "move": found.move,
@@ -85,7 +85,7 @@ GRID, THIN = data.grid(10), 20
 
 def measure_strength(posterior, X):
     """Root mean square change of the logits when a hidden unit is silenced: (chain, draw, unit), both layers' units."""
-    weights = predict.combine_weights(posterior.isel(draw=slice(None, None, THIN)))
+    weights = prediction.combine_weights(posterior.isel(draw=slice(None, None, THIN)))
     w1, w2, w3 = (w.reshape(-1, *w.shape[2:]) for w in weights.values())
     h1 = np.tanh(X @ w1)
     h2 = np.tanh(h1 @ w2)

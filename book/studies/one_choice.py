@@ -8,8 +8,8 @@ import time
 from itertools import product
 
 import numpy as np
-from bnn import data, models
-from bnn.fuse import fuse
+from bookkit import data, models
+from hbnn import fuse
 
 from studies import _fits, _replicate
 

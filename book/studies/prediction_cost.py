@@ -14,7 +14,8 @@ import time
 import pymc as pm
 import pytensor
 import pytensor.tensor as pt
-from bnn import data, inference, models, predict
+from bookkit import data, models
+from hbnn import prediction, sampling
 
 MEASURED = True
 REPEATS = 9
@@ -36,7 +37,7 @@ def measure(way):
     """What `compute` returns, measured in this process."""
     moons = data.flat_moons(seed=0)
     model = models.flat_bnn(moons.X_train, moons.y_train)
-    fit = inference.fit_advi(model, 2000, seed=1)
+    fit = sampling.fit_advi(model, 2000, seed=1)
     call = prepare(way, model, fit, moons.X_test)
     start = time.perf_counter()
     call()
@@ -53,7 +54,7 @@ def prepare(way, model, fit, X):
     """A function without arguments that predicts at X."""
     if way == "NumPy on the draws":
         weights = fit.draw(500, seed=1)
-        return lambda: predict.predict_probability(weights, X).mean(axis=0)
+        return lambda: prediction.predict_probability(weights, X).mean(axis=0)
     if way == "compiled sample_node":
         x = pt.matrix("x")
         # the compilation belongs to the first call, as it does for sample_posterior_predictive

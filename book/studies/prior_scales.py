@@ -4,7 +4,7 @@ The control of `unpooled` and `informed_priors` takes its scales from here: zero
 other data sets than those that it is judged on.
 """
 
-from bnn import predict, priors
+from hbnn import prediction, priors
 
 from studies import _fits
 
@@ -22,5 +22,5 @@ def compute(data, seed):
     """Root mean square of the weights of all categories, by layer, and the verdict on the run."""
     moons = _fits.load_moons(data)
     tree = _fits.fit_hierarchical(moons, seed, **SETTINGS)
-    scales = priors.measure_scales(predict.combine_weights(tree["posterior"]))
+    scales = priors.measure_scales(prediction.combine_weights(tree["posterior"]))
     return {f"scale{k}": float(scale) for k, scale in enumerate(scales, 1)} | _fits.check_hierarchical(tree, moons)

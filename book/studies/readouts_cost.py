@@ -9,8 +9,7 @@ import time
 
 import numpy as np
 import pymc as pm
-from bnn import diagnose, inference
-from bnn.fuse import fuse
+from hbnn import diagnostics, fuse, sampling
 
 from studies import curve_networks
 from studies.curve_networks import N_HIDDEN
@@ -58,9 +57,9 @@ def compute(data, way):
     """Cost, and what it buys: CPU-seconds, gradients a draw, microseconds a gradient, R-hat, effective sizes."""
     known = leave_out(data, 1, 0)
     model = build(known, way)
-    compiled = inference.compile_nuts(model)
+    compiled = sampling.compile_nuts(model)
     begin = time.process_time()
-    tree = inference.sample_nuts(compiled, seed=SEED, **curve_networks.SAMPLER)
+    tree = sampling.sample_nuts(compiled, seed=SEED, **curve_networks.SAMPLER)
     seconds = time.process_time() - begin
     x = known.standardise()[0][known.train]
     p = {name: values.values for name, values in tree["posterior"].data_vars.items()}
@@ -72,7 +71,7 @@ def compute(data, way):
     apart = np.sqrt(np.einsum("dru,du->dr", units**2, curve_networks.find_taus(p) ** 2))
     asked = {"curve": np.einsum("dru,du->dr", units, p["mu"]), "apart": apart, "noise": p["sigma"]}
     asked = {name: values.reshape(*chains, *values.shape[1:]) for name, values in asked.items()}
-    verdict = diagnose.verdict(asked, tree)
+    verdict = diagnostics.verdict(asked, tree)
     least = min(verdict.ess, verdict.ess_tail)
     return {
         "unknowns": int(sum(value.size for value in model.initial_point().values())),

@@ -20,8 +20,8 @@ from functools import lru_cache
 
 import numpy as np
 import pandas as pd
-from bnn import grouped, outcome, rivals
-from bnn.report import DATA
+from bookkit.report import DATA
+from hbnn.tables import grouped, outcome, rivals
 
 MEASURED = False
 FOLDER = DATA / "real_groups"
@@ -157,7 +157,7 @@ def compile_network(data):
 def compute(data, over, model, fold, seed):
     """Scores of one model on the rows of one fold, group by group, and how often its probabilities came true.
 
-    The network is fitted as `rivals.compare` fits it. Of the second class, in bins of equal width: "expected", the sum
+    The network is fitted as `compare_rivals` fits it. Of the second class, in bins of equal width: "expected", the sum
     of probabilities, "came", and "squares", the sum over groups of (came - expected)^2, whose root is the error of
     their sum where groups were left out whole.
     """

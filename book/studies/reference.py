@@ -1,6 +1,6 @@
 """Reference draws of three posteriors, by two samplers that share no line of code: chain after chain.
 
-nutpie's NUTS walks through the PyMC models of ``book/data/reference`` (their likelihoods fused, or read-outs integrated
+nutpie's NUTS walks through the PyMC models of ``hbnn/reference/data`` (their likelihoods fused, or read-outs integrated
 by this book), BlackJAX's NUTS through log densities that are written anew below, in JAX. Ten chains each. A row holds,
 for each functional, the mean, the sd and two quantiles of one chain with Monte Carlo errors, and the digest of the
 thousand draws that are kept of it; the draws themselves lie beside the tasks until `python -m studies._reference_files`
@@ -14,9 +14,10 @@ from functools import lru_cache
 import numpy as np
 import pymc as pm
 from arviz_stats.base import array_stats
-from bnn import diagnose, inference, posteriors, readouts
-from bnn.fuse import fuse
-from bnn.posteriors import CURVES, FLAT, HIERARCHICAL
+from hbnn import diagnostics, fuse, sampling
+from hbnn.fusion import readouts
+from hbnn.reference import posteriors
+from hbnn.reference.posteriors import CURVES, FLAT, HIERARCHICAL
 
 from studies import _tasks
 
@@ -59,7 +60,7 @@ def compute(posterior, sampler, seed):
     """What one chain found: for each functional its moments, with errors; and the sampler's statistics."""
     sample = {"nutpie": sample_nutpie, "BlackJAX": sample_blackjax}[sampler]
     draws, stats = sample(posterior, seed)
-    asked = flatten(posteriors.load(posterior).compute(draws))[0]  # (draw, functional)
+    asked = flatten(posteriors.load_posterior(posterior).compute(draws))[0]  # (draw, functional)
     thin = SETTINGS[posterior, sampler]["thin"]
     kept = asked[thin - 1 :: thin]
     keep(posterior, sampler, seed, kept)
@@ -95,7 +96,7 @@ def find_path(posterior, sampler, seed):
 
 def round_draws(posterior, draws):
     """A chain as the database has it: dict of functional to numbers of five digits."""
-    names = posteriors.load(posterior).names
+    names = posteriors.load_posterior(posterior).names
     return {
         name: [float(f"{value:.5g}") for value in column] for name, column in zip(names, draws.T, strict=True)
     }  # fmt: skip
@@ -112,12 +113,12 @@ def digest_draws(posterior, draws):
 @lru_cache
 def compile_model(posterior):
     """For nutpie: the database's own program with its likelihood fused, or with read-outs integrated by this book."""
-    return inference.compile_nuts(build_curves() if posterior == CURVES else fuse(posteriors.build(posterior)))
+    return sampling.compile_nuts(build_curves() if posterior == CURVES else fuse(posteriors.build_posterior(posterior)))
 
 
 def build_curves():
     """The curves' model as `growth_curves` types it; the database's program has one normal of 132 dimensions."""
-    given = posteriors.load(CURVES).data
+    given = posteriors.load_posterior(CURVES).data
     n, x, x0 = int(given["H"]), given["x"], float(given["x0"])
     with pm.Model() as model:
         w, b = pm.Normal("w", 0, 1, shape=n), pm.Normal("b", 0, 1, shape=n)
@@ -134,14 +135,14 @@ def build_curves():
 def sample_nutpie(posterior, seed):
     """One chain: unknowns (1, draw, …), and the sampler's statistics."""
     wanted = SETTINGS[posterior, "nutpie"]
-    tree = inference.sample_nuts(
+    tree = sampling.sample_nuts(
         compile_model(posterior), seed=seed, chains=1, draws=N_KEPT * wanted["thin"], tune=wanted["tune"],
         target_accept=wanted["target"],
     )  # fmt: skip
-    draws = {name: tree["posterior"][name].values for name in posteriors.load(posterior).unknowns}
+    draws = {name: tree["posterior"][name].values for name in posteriors.load_posterior(posterior).unknowns}
     steps = tree["sample_stats"]["n_steps"].values
-    stats = {"divergences": diagnose.count_divergences(tree), "gradients_per_draw": float(steps.mean())}
-    return draws, stats | {"bfmi": float(diagnose.energy_bfmi(tree)[0])}
+    stats = {"divergences": diagnostics.count_divergences(tree), "gradients_per_draw": float(steps.mean())}
+    return draws, stats | {"bfmi": float(diagnostics.energy_bfmi(tree)[0])}
 
 
 # --- the second sampler: BlackJAX, on densities written in JAX
@@ -154,7 +155,7 @@ def make_density(posterior):
     import jax.numpy as jnp
 
     jax.config.update("jax_enable_x64", True)
-    data = posteriors.load(posterior).data
+    data = posteriors.load_posterior(posterior).data
     given = {name: jnp.asarray(value) for name, value in data.items()}
     n_hidden, n_groups = int(data["H"]), int(data.get("G", 1))
 
@@ -197,7 +198,7 @@ def make_density(posterior):
 def list_positions(posterior):
     """Names and shapes of what `make_density` takes."""
     positive = ("sd1", "sd2", "sd3", "tau_shape", "tau_level", "sigma")
-    unknowns = posteriors.load(posterior).unknowns
+    unknowns = posteriors.load_posterior(posterior).unknowns
     return {f"log_{name}" if name in positive else name: shape for name, shape in unknowns.items()}
 
 

@@ -1,4 +1,4 @@
-"""Samplers scored by `bnn.reference`, and the scorer by itself: how often it calls the right wrong, and what it sees.
+"""Samplers scored by `hbnn.reference`, and the scorer by itself: how often it calls the right wrong, and what it sees.
 
 A row whose `what` is "shift 0.2" draws a reference anew from the stored draws, and draws of a sampler that is right but
 for one functional, another one each time, which is shifted so far; with "shift 0.0" all are right. The other rows are
@@ -9,9 +9,9 @@ from functools import lru_cache
 
 import numpy as np
 import pymc as pm
-from bnn import inference, posteriors, reference
-from bnn.fuse import fuse
-from bnn.posteriors import CURVES, FLAT, HIERARCHICAL, NAMES
+from hbnn import fuse, sampling
+from hbnn.reference import posteriors, scoring
+from hbnn.reference.posteriors import CURVES, FLAT, HIERARCHICAL, NAMES
 from tools.node import run_in_node
 
 from studies.reference import build_curves
@@ -74,7 +74,7 @@ def compute(posterior, what, seed):
     )  # fmt: skip
     if what.startswith("shift "):
         return nothing | score_the_scorer(posterior, float(what.removeprefix("shift ")), seed)
-    found = reference.score(DRAW[what](posterior, seed), posterior)
+    found = scoring.score_draws(DRAW[what](posterior, seed), posterior)
     worst, last = int(found.distance.argmax()), found.names.index("log_lik")
     return nothing | {
         "verdict": found.verdict, "far": int((found.distance > found.limit).sum()),
@@ -89,16 +89,16 @@ def compute(posterior, what, seed):
 
 def score_the_scorer(posterior, shift, seed):
     """Verdicts on draws from the reference itself, one functional of which is shifted by so many posterior sds."""
-    stored, rng = reference.load_reference(posterior), np.random.default_rng(seed)
+    stored, rng = scoring.load_reference(posterior), np.random.default_rng(seed)
     rows = load_rows(posterior)
     n, size = rows.shape
     alarms = seen = 0
     for _ in range(N_REPEATS):
-        own = reference.Reference(stored.names, np.sort(rows[rng.integers(n, size=n)], axis=0), np.full(size, float(n)))
+        own = scoring.Reference(stored.names, np.sort(rows[rng.integers(n, size=n)], axis=0), np.full(size, float(n)))
         draws, k = rows[rng.integers(n, size=DRAWS)], rng.integers(size)
         draws[..., k] += shift * rows[:, k].std()
-        found = reference.compare(draws, own)
-        alarms += found.verdict == reference.WRONG
+        found = scoring.compare_draws(draws, own)
+        alarms += found.verdict == scoring.WRONG
         seen += bool(found.distance[k] > found.limit)
     return {"alarms": alarms, "seen": seen, "repeats": N_REPEATS}
 
@@ -116,23 +116,23 @@ def load_rows(posterior):
 @lru_cache
 def build(posterior):
     """The model in the form that is fast."""
-    return build_curves() if posterior == CURVES else fuse(posteriors.build(posterior))
+    return build_curves() if posterior == CURVES else fuse(posteriors.build_posterior(posterior))
 
 
 def pick(posterior, tree):
     """The unknowns of a tree: dict of arrays (chain, draw, …)."""
-    return {name: tree["posterior"][name].values for name in posteriors.load(posterior).unknowns}
+    return {name: tree["posterior"][name].values for name in posteriors.load_posterior(posterior).unknowns}
 
 
 def draw_nutpie(posterior, seed):
     """NUTS by nutpie, with other seeds than the reference's."""
-    tree = inference.sample_nuts(inference.compile_nuts(build(posterior)), seed=100 + seed, **SETTINGS[posterior])
+    tree = sampling.sample_nuts(sampling.compile_nuts(build(posterior)), seed=100 + seed, **SETTINGS[posterior])
     return pick(posterior, tree)
 
 
 def draw_pymc(posterior, seed):
     """NUTS by PyMC itself."""
-    wanted = SETTINGS[posterior] | inference.ONE_CORE
+    wanted = SETTINGS[posterior] | sampling.ONE_CORE
     tree = pm.sample(model=build(posterior), random_seed=seed, nuts_sampler="pymc", **wanted)
     return pick(posterior, tree)
 
@@ -143,15 +143,15 @@ def draw_mclmc(posterior, seed):
 
     wanted = {"draws": SETTINGS[posterior]["draws"], "tune": SETTINGS[posterior]["tune"]}
     tree = nutpie.sample(
-        inference.compile_nuts(build(posterior)), sampler="mclmc", chains=4, cores=1, progress_bar=False,
-        save_warmup=False, seed=inference.derive_seed(seed), **wanted,
+        sampling.compile_nuts(build(posterior)), sampler="mclmc", chains=4, cores=1, progress_bar=False,
+        save_warmup=False, seed=sampling.derive_seed(seed), **wanted,
     )  # fmt: skip
     return pick(posterior, tree)
 
 
 def draw_advi(posterior, seed):
     """Four thousand independent draws from a mean-field normal, the best of three starts, cut into four chains."""
-    fits = [inference.fit_advi(build(posterior), 30_000, seed=3 * seed + k) for k in range(3)]
+    fits = [sampling.fit_advi(build(posterior), 30_000, seed=3 * seed + k) for k in range(3)]
     best = min(fits, key=lambda fit: fit.loss[-1000:].mean())
     draws = best.draw(4000, seed=seed)
     return {name: value.reshape(4, 1000, *value.shape[1:]) for name, value in draws.items()}
@@ -159,7 +159,7 @@ def draw_advi(posterior, seed):
 
 def draw_page(posterior, seed):
     """The sampler of the live boxes, in Node."""
-    given, wanted = posteriors.load(posterior).data, SETTINGS[posterior]
+    given, wanted = posteriors.load_posterior(posterior).data, SETTINGS[posterior]
     model = {"kind": "flat", "X": given["X"].ravel().tolist(), "y": given["y"].tolist(), "hidden": [5, 5]}
     settings = {"draws": wanted["draws"], "tune": wanted["tune"], "targetAccept": wanted["target_accept"]}
     chains = run_in_node(SAMPLE, model=model, seed=seed, settings=settings, points=given["X_new"].ravel().tolist())

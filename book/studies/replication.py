@@ -6,8 +6,8 @@ The hierarchical network is sampled until its verdict holds, by four more chains
 import time
 from functools import lru_cache
 
-from bnn import data, models
-from bnn.fuse import fuse
+from bookkit import data, models
+from hbnn import fuse
 
 from studies import _fits, _replicate
 

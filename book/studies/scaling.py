@@ -10,9 +10,9 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pymc as pm
-from bnn import data, diagnose, inference, models, predict, priors, symmetry
-from bnn.cache import cached
-from bnn.fuse import fuse
+from bookkit import data, models
+from bookkit.cache import cached
+from hbnn import diagnostics, fuse, prediction, priors, sampling, symmetry
 
 from studies import _fits
 
@@ -41,18 +41,18 @@ def fit_category(X, y, X_new, mean, sd, seed):
 
     Returns
     -------
-    dict with ``p``, P(class 1) at X_new (place,); ``verdict``, a `diagnose.Verdict`; ``digest`` of the draws, str
+    dict with ``p``, P(class 1) at X_new (place,); ``verdict``, a `diagnostics.Verdict`; ``digest`` of the draws, str
     """
     compiled = _fits.compile_informed()  # by the first task of a process; later ones find it
     told = compiled.with_data(X=X, labels=y, mean=mean, cholesky=np.diag(sd))
-    tree = inference.sample_nuts(told, seed=seed, **_fits.SHORT)
-    weights = predict.flatten_chains(tree["posterior"])
-    asked = predict.predict_probability(weights, np.concatenate([X, _fits.GRID]))
+    tree = sampling.sample_nuts(told, seed=seed, **_fits.SHORT)
+    weights = prediction.flatten_chains(tree["posterior"])
+    asked = prediction.predict_probability(weights, np.concatenate([X, _fits.GRID]))
     asked = asked.reshape(tree["posterior"].sizes["chain"], -1, asked.shape[1])
     log_likelihood = _fits.log_likelihood(asked[..., : len(y)], y)
     return {
-        "p": predict.predict_probability(weights, X_new).mean(axis=0),
-        "verdict": diagnose.verdict({"data and grid": asked, "log likelihood": log_likelihood}, tree),
+        "p": prediction.predict_probability(weights, X_new).mean(axis=0),
+        "verdict": diagnostics.verdict({"data and grid": asked, "log likelihood": log_likelihood}, tree),
         "digest": hashlib.sha256(priors.flatten(weights).tobytes()).hexdigest(),
     }
 
@@ -76,7 +76,7 @@ def learn_narrow_normal(posterior, seed=1):
         size = means[f"w{k}"][0].size
         sds.append(np.full(size, np.sqrt(np.mean(posterior[f"sd{k}"].values ** 2))))
         k += 1
-    return priors.flatten(symmetry.apply(labelling, means)).mean(axis=0), np.concatenate(sds)
+    return priors.flatten(symmetry.relabel(labelling, means)).mean(axis=0), np.concatenate(sds)
 
 
 @lru_cache(maxsize=1)
@@ -84,7 +84,7 @@ def list_tasks():
     """Arguments of `fit_category` for each category."""
     old = _fits.load_moons("legacy")
     model = models.hierarchical_bnn(old.X_train, old.y_train, n_hidden=_fits.N_HIDDEN)
-    settings = {"draws": 850, "tune": 600, "target_accept": _fits.TARGET, **inference.ONE_CORE}
+    settings = {"draws": 850, "tune": 600, "target_accept": _fits.TARGET, **sampling.ONE_CORE}
     posterior = cached(pm.sample)(model=fuse(model), random_seed=1, **settings)["posterior"]
     mean, sd = learn_narrow_normal(posterior)
     new = data.rotated_moons(seed=DATA_SEED, n_groups=N_CATEGORIES, n_train=20, n_test=200)

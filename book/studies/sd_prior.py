@@ -4,7 +4,7 @@ The book's network, on three data sets. With one sd for each connection, a layer
 """
 
 import numpy as np
-from bnn import diagnose, predict
+from hbnn import diagnostics, prediction
 
 from studies import _fits
 
@@ -31,12 +31,12 @@ def compute(data, prior, seed):
     tree = _fits.fit_hierarchical(moons, seed, **PRIORS[prior])
     posterior = tree["posterior"]
     sds = np.stack([_measure_sd(posterior[f"sd{k}"].values) for k in (1, 2, 3)], axis=-1)
-    mcse = diagnose.diagnose(sds)["mcse"]
+    mcse = diagnostics.diagnose(sds)["mcse"]
     row = {f"sd{k}": float(sds[..., k - 1].mean()) for k in (1, 2, 3)}
     row |= {f"sd{k}_mcse": float(mcse[k - 1]) for k in (1, 2, 3)}
     row |= {f"sd{k}_spread": float(sds[..., k - 1].std()) for k in (1, 2, 3)}
     row |= {"p_last_largest": float((sds[..., 2] > sds[..., :2].max(axis=-1)).mean())}
-    p_train, p_test = (predict.predict_groups(posterior, X).mean(axis=(0, 1)) for X in (moons.X_train, moons.X_test))
+    p_train, p_test = (prediction.predict_groups(posterior, X).mean(axis=(0, 1)) for X in (moons.X_train, moons.X_test))
     gradients = {"gradients_per_draw": float(tree["sample_stats"]["n_steps"].mean())}
     return row | _fits.score_probabilities(p_train, p_test, moons) | _fits.check_hierarchical(tree, moons) | gradients
 

@@ -8,8 +8,8 @@ Monte Carlo error that is reported for it. So the table can be read with any sto
 from functools import lru_cache
 
 import numpy as np
-from bnn import data, diagnose, inference, models, predict
-from bnn.fuse import fuse
+from bookkit import data, models
+from hbnn import diagnostics, fuse, prediction, sampling
 
 from studies import _fits
 
@@ -36,25 +36,25 @@ def estimate(case):
 def compile_network():
     """A network of 3 hidden units on 30 points of the two moons, and those points."""
     moons = data.flat_moons(seed=501, n_obs=60)
-    return inference.compile_nuts(fuse(models.flat_bnn(moons.X_train, moons.y_train, n_hidden=(3, 3)))), moons
+    return sampling.compile_nuts(fuse(models.flat_bnn(moons.X_train, moons.y_train, n_hidden=(3, 3)))), moons
 
 
 def list_quantities(posterior):
     """Probabilities at 36 places, and the log likelihood: dict of name to (chain, draw, …)."""
     _, moons = compile_network()
     shape = posterior["w3"].shape[:2]
-    weights = predict.flatten_chains(posterior)
-    p = predict.predict_probability(weights, moons.X_train).reshape(*shape, -1)
-    grid = predict.predict_probability(weights, GRID).reshape(*shape, -1)
+    weights = prediction.flatten_chains(posterior)
+    p = prediction.predict_probability(weights, moons.X_train).reshape(*shape, -1)
+    grid = prediction.predict_probability(weights, GRID).reshape(*shape, -1)
     return {"grid": grid, "log likelihood": _fits.log_likelihood(p, moons.y_train)}
 
 
 @lru_cache
 def find_means():
     """The means of all quantities from a long run, and their Monte Carlo errors: (quantity,) each."""
-    tree = inference.sample_nuts(compile_network()[0], seed=0, **LONG)
+    tree = sampling.sample_nuts(compile_network()[0], seed=0, **LONG)
     values = join(list_quantities(tree["posterior"].to_dataset()))
-    return values.mean(axis=(0, 1)), diagnose.diagnose(values[:, ::5])["mcse"]
+    return values.mean(axis=(0, 1)), diagnostics.diagnose(values[:, ::5])["mcse"]
 
 
 def join(quantities):
@@ -69,15 +69,15 @@ def compute(seed):
     found = {name: [] for name in ("converged", "ess", "rhat", "covered", "rms_z", "mcse")}
     trees = []
     for run_seed in (seed, *np.random.SeedSequence(seed).generate_state(N_RUNS)[1:].tolist()):
-        trees.append(inference.sample_nuts(compiled, seed=int(run_seed), **SHORT))
+        trees.append(sampling.sample_nuts(compiled, seed=int(run_seed), **SHORT))
     for n in range(1, N_RUNS + 1):
         tree = trees[0]
         for run in trees[1:n]:
-            tree = inference.join_chains(tree, run)
+            tree = sampling.join_chains(tree, run)
         quantities = list_quantities(tree["posterior"].to_dataset())
-        verdict = diagnose.verdict(quantities, tree)
+        verdict = diagnostics.verdict(quantities, tree)
         values = join(quantities)
-        mcse = diagnose.diagnose(values)["mcse"]
+        mcse = diagnostics.diagnose(values)["mcse"]
         z = (values.mean(axis=(0, 1)) - truth) / np.hypot(mcse, error)
         found["converged"].append(verdict.converged)
         found["ess"].append(round(min(verdict.ess, verdict.ess_tail), 1))

@@ -8,8 +8,9 @@ from functools import lru_cache
 import numpy as np
 import pandas as pd
 import statsmodels.api as sm
-from bnn import diagnose, inference, models, table
-from bnn.fuse import fuse
+from bookkit import models
+from hbnn import diagnostics, fuse, sampling
+from hbnn.tables import table
 from sklearn.linear_model import LogisticRegression
 
 MEASURED = False
@@ -31,7 +32,7 @@ def estimate(case):
 
 @lru_cache
 def read_rows():
-    """The survey as a table of groups: `bnn.table.Rows`."""
+    """The survey as a table of groups: `hbnn.tables.table.Rows`."""
     survey = sm.datasets.fair.load_pandas().data
     survey["occupation"] = survey["occupation"].map(JOBS)
     survey["affair"] = np.where(survey["affairs"] > 0, "yes", "no")
@@ -44,7 +45,7 @@ def read_rows():
 def compile_network():
     """The network, compiled with the rows of a first split; others have other rows, and as many."""
     split = table.split_rows(read_rows(), seed=1, max_train=MAX_TRAIN)
-    return inference.compile_nuts(fuse(models.hierarchical_bnn(split.X_train, split.y_train, **NETWORK)))
+    return sampling.compile_nuts(fuse(models.hierarchical_bnn(split.X_train, split.y_train, **NETWORK)))
 
 
 def add_columns(X):
@@ -73,7 +74,7 @@ def judge(tree, split):
     p = table.predict_rows(tree["posterior"], split, train)
     loglik = np.log(np.where(train.labels == 1, p, 1 - p)).sum(axis=-1)
     sds = np.stack([tree["posterior"][name].values for name in ("sd1", "sd2")], axis=-1)
-    return diagnose.verdict({"group sds": sds, "data": p[:, :, ::3], "log likelihood": loglik}, tree)
+    return diagnostics.verdict({"group sds": sds, "data": p[:, :, ::3], "log likelihood": loglik}, tree)
 
 
 def compute(split, seed):
@@ -81,7 +82,7 @@ def compute(split, seed):
     rows = read_rows()
     new = table.split_rows(rows, seed=split, max_train=MAX_TRAIN)
     X, y, _ = models.stack_groups(new.X_train, new.y_train)
-    tree = inference.sample_nuts(compile_network().with_data(X=X, labels=y), seed=seed, **SAMPLER)
+    tree = sampling.sample_nuts(compile_network().with_data(X=X, labels=y), seed=seed, **SAMPLER)
     verdict = judge(tree, new)
     row = {name: float(getattr(verdict, name)) for name in ("rhat", "ess", "ess_tail")}
     row |= {"divergences": int(verdict.divergences)}

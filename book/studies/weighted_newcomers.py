@@ -8,7 +8,7 @@ it.
 from functools import lru_cache
 
 import numpy as np
-from bnn import predict, priors, score, symmetry
+from hbnn import prediction, priors, scores, symmetry
 from scipy.special import logsumexp
 
 from studies import _fits
@@ -37,7 +37,7 @@ def learn_narrow(posterior):
     """Mean and sds (180,) of the narrow normal: the centre of the aligned group means, the group sds around it."""
     labelling = priors.align_posterior(posterior, seed=1)
     means = {f"w{k}": np.concatenate(posterior[f"mu{k}"].values) for k in (1, 2, 3)}
-    flat = priors.flatten(symmetry.apply(labelling, means))
+    flat = priors.flatten(symmetry.relabel(labelling, means))
     sds = [np.sqrt((posterior[f"sd{k}"].values ** 2).mean()) for k in (1, 2, 3)]
     return flat.mean(axis=0), np.repeat(sds, (24, 144, 12))
 
@@ -77,11 +77,11 @@ def compute(kind, category, seed):
     """Test scores of both priors, and the effective draws, with the first 5, 10, … points."""
     one, row = draw_categories(kind).group(category), {}
     for method, (networks, near) in draw_networks(seed).items():
-        p = predict.predict_probability(networks, one.X_train[: sizes(kind)[-1]])
-        loglik = score.log_likelihood(p, one.y_train[: sizes(kind)[-1]]).cumsum(axis=1)
+        p = prediction.predict_probability(networks, one.X_train[: sizes(kind)[-1]])
+        loglik = scores.log_likelihood(p, one.y_train[: sizes(kind)[-1]]).cumsum(axis=1)
         for n in sizes(kind):
             picked, worth = pick(networks, loglik[:, n - 1], near, seed=category)
-            found = score.score(predict.predict_probability(picked, one.X_test).mean(axis=0), one.y_test)
+            found = scores.score(prediction.predict_probability(picked, one.X_test).mean(axis=0), one.y_test)
             row |= {f"{method}, {n}: {name}": value for name, value in found.items()}
             row[f"{method}, {n}: effective draws"] = float(worth)
     return row

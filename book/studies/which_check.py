@@ -1,7 +1,7 @@
 """Which check notices which mistake? Faults of known size, planted in the analysis of data whose truth is known.
 
 A small hierarchical network for numbers: six groups, twelve rows each, two hidden units that all groups share, and
-read-outs of their own, which are integrated out while sampling (`bnn.readouts`). The priors keep the units apart, so
+read-outs of their own, which are integrated out while sampling (`readouts`). The priors keep the units apart, so
 chains have nothing to disagree about, and what a check says is due to the fault. Truth and data are drawn from the
 right priors, by code that shares nothing with the model; the fault sits in the analysis:
 
@@ -32,8 +32,8 @@ import arviz as az
 import numpy as np
 import pymc as pm
 from arviz_stats.base import array_stats
-from bnn import inference
-from bnn.readouts import integrate_readouts
+from hbnn import sampling
+from hbnn.fusion.readouts import integrate_readouts
 from scipy import stats
 
 MEASURED = False
@@ -135,14 +135,14 @@ def compile_model():
         h = pm.math.tanh(x[:, None] * w1 + b1)
         units = pm.math.concatenate([h, pm.math.ones_like(x)[:, None]], axis=1)
         pm.Potential("y", integrate_readouts(units, y, g, mu, sd[[*[0] * N_UNITS, 1]], noise))
-    return inference.compile_nuts(model)
+    return sampling.compile_nuts(model)
 
 
 def fit(x, y, g, fault, dose, seed):
     """Draws (chain, draw, …) of all that a truth has, thinned, with a fault; and the rows that the model was given."""
     x, y, g = plant_in_data(x, y, g, fault, dose)
     scale = float(dose) if fault == "prior" else 1.0
-    tree = inference.sample_nuts(compile_model().with_data(x=x, seen=y, g=g, scale=scale), seed=seed, **SETTINGS)
+    tree = sampling.sample_nuts(compile_model().with_data(x=x, seen=y, g=g, scale=scale), seed=seed, **SETTINGS)
     draws = {name: tree["posterior"][name].values[:, ::THIN] for name in ("w1", "b1", "mu", "sd", "noise")}
     draws["w"] = draw_readouts(draws, x, y, g, np.random.default_rng([seed, 1]))
     return draws, (x, y, g)

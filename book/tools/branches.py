@@ -30,7 +30,7 @@ if "google.colab" in sys.modules and "bnn" not in sys.modules:
         git checkout -q FETCH_HEAD
         "$0" book/tools/reader.py --colab > /tmp/reader.txt
         "$0" -m pip install -q --no-deps --require-hashes -r /tmp/reader.txt
-        "$0" book/bnn/environment.py --install
+        "$0" book/bookkit/environment.py --install
     """, sys.executable], check=True)
     os.kill(os.getpid(), 9)  # only a new process has the new packages
 '''

@@ -19,7 +19,7 @@ from pathlib import Path
 import jupytext
 import nbformat
 import yaml
-from bnn import environment
+from bookkit import environment
 from jupyter_client.kernelspec import NoSuchKernel
 from jupytext.myst import MystMetadataParsingError
 from nbclient import NotebookClient
@@ -31,8 +31,8 @@ from tools.repo import BOOK, REQUIREMENTS, digest, write_atomically
 
 DRAWN_BY = ("contourpy", "matplotlib", "pillow", "seaborn")  # of the lock: what draws, beside what moves numbers
 CELL_TIMEOUT = 3600  # seconds; a machine may be busy
-ENVIRONMENT = {  # of a kernel that executes a chapter, beside the settings of `bnn.environment`
-    "BNN_PROGRESS": "off",  # progress lines are for whoever watches; nobody does here (bnn.inference)
+ENVIRONMENT = {  # of a kernel that executes a chapter, beside the settings of `bookkit.environment`
+    "BNN_PROGRESS": "off",  # progress lines are for whoever watches; nobody does here (hbnn.sampling)
     "LC_ALL": "C.UTF-8",
     "PYTHONUTF8": "1",
 }

@@ -4,7 +4,7 @@ import json
 import sys
 
 import nbformat
-from bnn.claims import MIME
+from bookkit.claims import MIME
 
 from tools.chapters import find_chapters
 from tools.repo import BOOK, write_atomically

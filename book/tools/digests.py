@@ -1,7 +1,7 @@
 """What a piece of this book's Python depends on, as one digest: which tables and chapters must be computed again.
 
 Nothing is run: imports, those inside functions too, and ``read_data("a table")`` are read from the syntax tree. What it
-does not show, a module states: ``DEPENDS = ("run_cost.json", "live/nuts.js", "bnn.priors")`` names tables, scripts of
+does not show, a module states: ``DEPENDS = ("run_cost.json", "live/nuts.js", "hbnn.priors")`` names tables, scripts of
 the live pages, and modules that a program in a text imports. Comments, docstrings and layout do not count, so that
 prose in a source does not ask for hours of computing; nor does what a table says of its origin.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tools.repo import BOOK, digest
 
-OURS = ("bnn", "studies")  # packages below the root that are followed
+OURS = ("hbnn", "bookkit", "teach", "studies")  # packages below the root that are followed
 # of the lock, what moves numbers; `machine()` of chapters.py tells the rest of a machine
 LOCKED = (
     "arviz", "arviz-base", "arviz-stats", "blackjax", "jax", "jaxlib", "llvmlite", "numba", "numpy", "numpyro",
@@ -32,7 +32,7 @@ def digest_dependencies(source, root=BOOK, *, apart=(), locked=LOCKED):
     root : Path
         The folder of the packages `OURS` and of ``data``; the lock is beside it.
     apart : tuple of str
-        What does not count, with all that it imports: modules ("bnn.plots"), tables ("run_cost.json").
+        What does not count, with all that it imports: modules ("bookkit.plots"), tables ("run_cost.json").
     locked : tuple of str
         Packages whose version in the lock counts.
 

@@ -16,9 +16,9 @@ import pymc as pm
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
-from bnn import data, diagnose, inference, models, plots, predict, priors, score, symmetry
-from bnn.cache import cached
-from bnn.fuse import fuse
+from bookkit import data, models, plots
+from bookkit.cache import cached
+from hbnn import diagnostics, fuse, prediction, priors, sampling, scores, symmetry
 
 from tools.chapters import BOOK
 from tools.repo import digest as digest_rows
@@ -38,7 +38,7 @@ def fit_hierarchical():
     """The posterior that the chapters share, and its data."""
     moons = data.legacy_rotated_moons()
     model = models.hierarchical_bnn(moons.X_train, moons.y_train, n_hidden=N_HIDDEN)
-    settings = {"draws": 850, "tune": 600, "target_accept": 0.9, **inference.ONE_CORE}
+    settings = {"draws": 850, "tune": 600, "target_accept": 0.9, **sampling.ONE_CORE}
     return moons, cached(pm.sample)(model=fuse(model), random_seed=SEED, **settings)
 
 
@@ -72,20 +72,20 @@ def draw_group_sd():
         if factor != 1:
             model = models.hierarchical_bnn(moons.X_train, moons.y_train, n_hidden=N_HIDDEN)
             fixed = {name: np.float64(factor * sd) for name, sd in learned.items()}
-            settings = {"draws": N_DRAWS, "tune": 800, "target_accept": 0.9, **inference.ONE_CORE}
+            settings = {"draws": N_DRAWS, "tune": 800, "target_accept": 0.9, **sampling.ONE_CORE}
             fit = pm.sample(model=fuse(pm.do(model, fixed)), random_seed=SEED, **settings)
         posterior = fit["posterior"].dataset
         if factor != 1:
             posterior = posterior.assign(
                 {name: (("chain", "draw"), np.full((4, N_DRAWS), sd)) for name, sd in fixed.items()}
             )
-        weights = predict.combine_weights(posterior.isel(draw=slice(None, None, 5)))
-        coarse = predict.predict_groups(predict.combine_weights(posterior), data.grid(8))
-        verdict = diagnose.verdict({"grid": coarse}, fit)
-        p_test = predict.predict_groups(weights, moons.X_test).mean(axis=(0, 1))
-        right = score.score(p_test.ravel(), moons.y_test.ravel())["accuracy"]
+        weights = prediction.combine_weights(posterior.isel(draw=slice(None, None, 5)))
+        coarse = prediction.predict_groups(prediction.combine_weights(posterior), data.grid(8))
+        verdict = diagnostics.verdict({"grid": coarse}, fit)
+        p_test = prediction.predict_groups(weights, moons.X_test).mean(axis=(0, 1))
+        right = scores.score(p_test.ravel(), moons.y_test.ravel())["accuracy"]
         print(factor, right, verdict)
-        surface = predict.predict_groups(weights, grid).mean(axis=(0, 1))
+        surface = prediction.predict_groups(weights, grid).mean(axis=(0, 1))
         figure, _ = plots.plot_groups(surface, moons.X_train, moons.y_train, size=2)
         figure.suptitle(f"group sds times {factor:g}: {right:.0f} % of the test points right", fontsize=10)
         note = "" if verdict.converged else " (chains disagree)"
@@ -121,17 +121,17 @@ def draw_new_category():
             else:
                 if compiled is None:
                     model = models.informed_bnn(X, y, mean=mean, cholesky=cholesky, n_hidden=N_HIDDEN)
-                    compiled = inference.compile_nuts(fuse(model))
+                    compiled = sampling.compile_nuts(fuse(model))
                 told = compiled.with_data(X=X, labels=y, mean=mean, cholesky=cholesky)
-                fit = inference.sample_nuts(told, seed=SEED, draws=500, tune=500, target_accept=0.9)
-                joined = predict.join_groups([fit])
-                verdict = diagnose.verdict({"grid": predict.predict_groups(joined, data.grid(12))}, fit)
+                fit = sampling.sample_nuts(told, seed=SEED, draws=500, tune=500, target_accept=0.9)
+                joined = prediction.join_groups([fit])
+                verdict = diagnostics.verdict({"grid": prediction.predict_groups(joined, data.grid(12))}, fit)
                 if not verdict.converged:
                     raise SystemExit(f"{name}, {n} points: {verdict}; a fit that fails is not shown")
                 weights = {key: np.concatenate(value[:, :, 0]) for key, value in joined.items()}
-            p_test = predict.predict_probability(weights, new.X_test).mean(axis=0)
-            found[name] = score.score(p_test, new.y_test)["accuracy"]
-            plots.plot_surface(predict.predict_probability(weights, grid).mean(axis=0), ax)
+            p_test = prediction.predict_probability(weights, new.X_test).mean(axis=0)
+            found[name] = scores.score(p_test, new.y_test)["accuracy"]
+            plots.plot_surface(prediction.predict_probability(weights, grid).mean(axis=0), ax)
             if n:
                 plots.plot_points(X, y, ax, size=26, label=False)
             ax.set_title(f"{name}: {found[name]:.0f} % right" if n else f"{name}, before any point", fontsize=10)
@@ -150,7 +150,7 @@ def find_narrow_normal(posterior):
     """Centre of the aligned group means, and the group sds around it, as in the chapter `informed_priors`."""
     labelling = priors.align_posterior(posterior, seed=SEED)
     means = {f"w{k}": np.concatenate(posterior[f"mu{k}"].values) for k in (1, 2, 3)}
-    centre = priors.flatten(symmetry.apply(labelling, means)).mean(axis=0)
+    centre = priors.flatten(symmetry.relabel(labelling, means)).mean(axis=0)
     sds = [np.sqrt(np.mean(posterior[f"sd{k}"].values ** 2)) for k in (1, 2, 3)]
     return centre, np.diag(np.repeat(sds, [24, 144, 12]))
 

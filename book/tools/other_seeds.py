@@ -29,12 +29,12 @@ def shift(owner, name, argument="seed"):
 
     setattr(owner, name, shifted)
 
-shift(pm, "sample", "random_seed")  # first, for it is a default in bnn.inference
-from bnn import inference, priors
+shift(pm, "sample", "random_seed")  # first, for it is a default in hbnn.sampling
+from hbnn import priors, sampling
 from pymc.variational.opvi import Approximation
 shift(inference, "sample_nuts")
 shift(inference, "sample_groups")
-shift(inference.Advi, "draw")
+shift(sampling.Advi, "draw")
 shift(priors, "draw_new_category")
 shift(Approximation, "sample", "random_seed")
 """

@@ -1,4 +1,4 @@
-"""Make what a release publishes for readers who do not want to sample (`bnn.published`).
+"""Make what a release publishes for readers who do not want to sample (`bookkit.published`).
 
     python -m tools.release_posteriors FOLDER    sample, and write FOLDER/posteriors.json and its files
 
@@ -9,7 +9,7 @@ import argparse
 import os
 from pathlib import Path
 
-from bnn import cache, published
+from bookkit import cache, published
 
 from tools.stored import run_cells
 

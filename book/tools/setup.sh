@@ -46,5 +46,5 @@ sync() {
 # Behind a proxy with certificates of its own uv needs the system's; pip has its own settings, and takes over in the end.
 "$venv/bin/python" -m pip install $quiet --no-deps --require-hashes -r "$venv/uv.txt" && { sync || sync --system-certs; } ||
     "$venv/bin/python" -m pip install $quiet --require-hashes -r requirements.txt
-"$venv/bin/python" book/bnn/environment.py --install
+"$venv/bin/python" book/bookkit/environment.py --install
 touch "$stamp"

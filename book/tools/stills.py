@@ -9,7 +9,7 @@ print and in JupyterLab. Draws depend on the seed alone, so it is the same pictu
 import sys
 
 import numpy as np
-from bnn import plots
+from bookkit import plots
 from PIL import Image
 
 from tools.browser import launch_chromium, serve
@@ -41,7 +41,7 @@ def take_still(chromium, address, name):
 
 
 def shrink(path, dpi=(220, 220)):
-    """Keep the 256 colours that `bnn.plots` would, a third of the bytes; a still has two pixels to the CSS pixel."""
+    """Keep the 256 colours that `plots` would, a third of the bytes; a still has two pixels to the CSS pixel."""
     with Image.open(path) as picture:
         pixels = np.asarray(picture.convert("RGB"))
     plots._reduce_colors(pixels).save(path, optimize=True, dpi=dpi)

@@ -22,7 +22,8 @@ from scipy.stats import norm
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
-from bnn import plots, score
+from bookkit import plots
+from hbnn import scores
 
 from tools.chapters import BOOK
 from tools.repo import digest as digest_rows
@@ -150,7 +151,7 @@ def store_digits():
 
 def find_marks(page):
     """Doubt, noise and ignorance that one validation image in twenty lies above; the last is the chapter's limit."""
-    parts = score.split_uncertainty(page["predict"](page["data"].X_validation))
+    parts = scores.split_uncertainty(page["predict"](page["data"].X_validation))
     marks = {name: float(np.quantile(parts[name], 1 - PRICE)) for name in ("total", "noise", "ignorance")}
     if not np.isclose(marks["ignorance"], page["limit"]):
         raise SystemExit(f"the chapter's limit is {page['limit']}, not {marks['ignorance']}; wanted: the same price")
@@ -184,7 +185,7 @@ def read_picture(name, label):
 def find_panels(figure, methods, picture):
     """Where the first axes of a drawn figure, one for each of `methods`, are in its picture, and what they show.
 
-    Places are shares of the width and height of `picture`, the PNG on the page, as `bnn.plots.draw_png` cuts it.
+    Places are shares of the width and height of `picture`, the PNG on the page, as `bookkit.plots.draw_png` cuts it.
     """
     figure.set_dpi(2 * figure.dpi)
     figure.draw_without_rendering()

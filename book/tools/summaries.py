@@ -11,7 +11,7 @@ is read as the line
        ess_bulk ~5376 (at least 400: yes), ess_tail ~3086 (at least 400: yes), r_hat ~1.00 (at most 1.01: yes)
 
 A table may show some of these columns, but none without what it is judged by. Of a verdict (`str` of
-`diagnose.Verdict`) the names of the worst quantities are left out: which they are is the sampler's luck.
+`diagnostics.Verdict`) the names of the worst quantities are left out: which they are is the sampler's luck.
 """
 
 import math

@@ -192,7 +192,7 @@ def count_labellings(widths):
 def is_identified(statistic, weights, seed):
     n, _, n_units = weights["w1"].shape
     labelling = symmetry.draw_labelling(n, (n_units,), seed=seed)
-    before, after = statistic(weights), statistic(symmetry.apply(labelling, weights))
+    before, after = statistic(weights), statistic(symmetry.relabel(labelling, weights))
     for a, b in zip(before, after):
         if abs(a - b) > 1e-8:
             return False
@@ -204,7 +204,7 @@ def is_identified(statistic, weights, seed):
     before = np.asarray(statistic(weights))
     for k in (0, 1):
         labelling = symmetry.draw_labelling(len(before), (weights["w2"].shape[-1],), seed=2 * seed + k)
-        if np.abs(np.asarray(statistic(symmetry.apply(labelling, weights))) - before).sum() > 1e-8 * len(before):
+        if np.abs(np.asarray(statistic(symmetry.relabel(labelling, weights))) - before).sum() > 1e-8 * len(before):
             return False
     return True
 

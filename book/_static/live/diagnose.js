@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * Did the chains agree? ArviZ's R-hat and effective sample sizes, and the book's verdict (bnn.diagnose).
+ * Did the chains agree? ArviZ's R-hat and effective sample sizes, and the book's verdict (hbnn.diagnostics).
  *
  * Draws of a quantity are an array of chains, each a Float64Array of the same length.
  *

@@ -1,5 +1,5 @@
 // @ts-check
-// From lines of a pen to the small image that a network sees: `bnn.digits.draw_strokes` and `fit_image`, step by step.
+// From lines of a pen to the small image that a network sees: `bookkit.digits.draw_strokes` and `fit_image`, step by step.
 // Coverage is computed from distances, not by a canvas, so that every browser sees the same image.
 
 /** @typedef {[number, number]} Point  x to the right, y down, in any unit */

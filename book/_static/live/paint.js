@@ -1,5 +1,5 @@
 // @ts-check
-// Maps, boundaries and points on a canvas, in the colours of the book's figures (bnn/plots.py).
+// Maps, boundaries and points on a canvas, in the colours of the book's figures (bookkit/plots.py).
 
 import { EXTENT } from "./points.js";
 
@@ -26,7 +26,7 @@ function mixRamp(stops) {
 }
 const MIXED = Object.fromEntries(Object.entries(RAMPS).map(([kind, stops]) => [kind, mixRamp(stops)]));
 
-/** The places of a square grid, first measurement fastest, as `bnn.data.grid` orders them. @param {number} n */
+/** The places of a square grid, first measurement fastest, as `bookkit.data.grid` orders them. @param {number} n */
 export function makeGrid(n) {
   const at = (/** @type {number} */ k) => -EXTENT + (2 * EXTENT * k) / (n - 1);
   return Float64Array.from({ length: 2 * n * n }, (_, i) => at(i % 2 ? Math.floor(i / 2 / n) : (i / 2) % n));

@@ -31,7 +31,7 @@ LIMIT = 1200  # seconds a group of cases may take
 # PyTensor and Numba read theirs after it. Compiled code is kept apart, since PyTensor's cache may not know the flags.
 AS_A_USER = """
 import os, runpy
-from bnn.environment import SETTINGS
+from bookkit.environment import SETTINGS
 for name in set(SETTINGS) - {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"}:
     os.environ.pop(name, None)
 os.environ["PYTENSOR_FLAGS"] = "base_compiledir=" + os.environ["BENCH_COMPILED"]

@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pymc as pm
-from bnn import inference
-from bnn.data import check_seed
+from hbnn import sampling
+from hbnn._checks import check_seed
 from jax.flatten_util import ravel_pytree
 from pytensor.compile.mode import get_mode
 
@@ -27,7 +27,7 @@ ADAM = {"decay_mean": 0.9, "decay_square": 0.999, "tiny": 1e-8}  # Kingma and Ba
 
 
 def advi_pymc(X, y, *, n_steps, seed, backend="numba", n_hidden=(5, 5), start_sd=0.1):
-    """`pm.fit` through `bnn.inference.fit_advi`: windowed Adagrad, one draw a step, the loop in Python.
+    """`pm.fit` through `hbnn.sampling.fit_advi`: windowed Adagrad, one draw a step, the loop in Python.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def advi_pymc(X, y, *, n_steps, seed, backend="numba", n_hidden=(5, 5), start_sd
     Raises
     ------
     ValueError
-        For what `studies._bench.flat.model_flat` and `bnn.inference.fit_advi` refuse.
+        For what `studies._bench.flat.model_flat` and `hbnn.sampling.fit_advi` refuse.
     """
     first_step = []
 
@@ -57,7 +57,7 @@ def advi_pymc(X, y, *, n_steps, seed, backend="numba", n_hidden=(5, 5), start_sd
 
     start = time.process_time()
     model = model_flat(X, y, n_hidden)
-    fit = inference.fit_advi(
+    fit = sampling.fit_advi(
         model, n_steps, seed=seed, start_sd=start_sd, backend=backend, callbacks=[note_first_step]
     )  # fmt: skip
     end = time.process_time()
@@ -116,7 +116,7 @@ def advi_pymc_scan(X, y, *, n_steps, seed, n_hidden=(5, 5), start_sd=0.1):
 
 
 def _start_advi(model, seed, start_sd):
-    """PyMC's ADVI where `bnn.inference.fit_advi` starts it."""
+    """PyMC's ADVI where `hbnn.sampling.fit_advi` starts it."""
     start_seed, fit_seed = np.random.SeedSequence(seed).generate_state(2)
     rng = np.random.default_rng(start_seed)
     means = {name: rng.normal(size=value.shape) for name, value in model.initial_point().items()}

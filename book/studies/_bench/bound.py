@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numba
 import numpy as np
-from bnn.simd import LANES, add_up, fma, load, splat
+from hbnn.fusion._simd import LANES, add_up, fma, load, splat
 
 TANH = 20  # 2 to clip, 3 to reduce, 9 multiply-adds and a product of the series, 3 to scale, a sum, a division
 SLOPE = 2  # 1 - h * h, and its product with what comes back

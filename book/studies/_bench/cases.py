@@ -10,8 +10,9 @@ import numpy as np
 import pymc as pm
 import pytensor
 import xarray as xr
-from bnn import data, diagnose, fused, inference, layers, models, predict, simd
-from bnn.fuse import fuse
+from bookkit import data, models
+from hbnn import diagnostics, fuse, prediction, sampling
+from hbnn.fusion import _layers, _loglik, _simd
 from threadpoolctl import threadpool_info
 
 from studies._bench import advi, bound, flat, gradients, peers
@@ -72,7 +73,7 @@ def write_by_hand(X, y, n_hidden):
         for k, shape in enumerate([*pairwise((X.shape[2], *n_hidden)), n_hidden[-1:]], 1):
             mu, sd = pm.Normal(f"mu{k}", 0, 1, shape=shape), pm.HalfNormal(f"sd{k}", 1.0)
             weights.append(mu + sd * pm.Normal(f"z{k}", 0, 1, shape=(len(X), *shape)))
-        pm.Potential("loglik", fused.network_loglik(pm.Data("X", X), pm.Data("labels", y), weights))
+        pm.Potential("loglik", _loglik.network_loglik(pm.Data("X", X), pm.Data("labels", y), weights))
     return model
 
 
@@ -83,7 +84,7 @@ def make_kernel_call(X, y, n_hidden, dtype="float64"):
     n_weights = sum(a * b for a, b in pairwise(sizes))
     theta = rng.normal(size=(len(X), n_weights)).astype(dtype)
     arguments = (X.astype(dtype), y.astype("int32"), np.full(len(X), X.shape[1]), theta, sizes, np.empty_like(theta))
-    call = partial(fused.make_kernel("tanh", dtype, False), *arguments)
+    call = partial(_loglik.make_kernel("tanh", dtype, False), *arguments)
     call()
     return call
 
@@ -254,20 +255,20 @@ def make_products(X, n_hidden):
 def time_kernel_parts(X, n_hidden):
     """Microseconds of each part of the fused likelihood, for all groups; a compiled loop for each."""
     n_groups, n_obs, n_feature = X.shape
-    h, rng, lanes = n_hidden, np.random.default_rng(0), simd.LANES["float64"]
+    h, rng, lanes = n_hidden, np.random.default_rng(0), _simd.LANES["float64"]
     m = -(-n_obs // lanes) * lanes
-    move_up, move_out, move_back, add_gradient = layers.make_layers("tanh", "float64", False)
+    move_up, move_out, move_back, add_gradient = _layers.make_layers("tanh", "float64", False)
     second, third = n_feature * h, n_feature * h + h * h
     theta = rng.normal(size=(1, third + h))
-    units, delta = rng.normal(size=(3 * h, layers.CHUNK)), rng.normal(size=(4 * h, layers.CHUNK))
-    gradient, points = np.zeros_like(theta), np.ones((3, layers.CHUNK))
+    units, delta = rng.normal(size=(3 * h, _layers.CHUNK)), rng.normal(size=(4 * h, _layers.CHUNK))
+    gradient, points = np.zeros_like(theta), np.ones((3, _layers.CHUNK))
     parts = {
         "layers forward, tanh": [
             (move_up, (theta, 0, 0, n_feature, h, units, 0, h, m)),
             (move_up, (theta, 0, second, h, h, units, h, 2 * h, m)),
             (move_out, (theta, 0, third, h, units, 2 * h, delta, 3 * h, m)),
         ],
-        "likelihood and residuals": [(fused.make_output("float64"), (points, delta, 3 * h, m))],
+        "likelihood and residuals": [(_loglik.make_output("float64"), (points, delta, 3 * h, m))],
         "layers back": [
             (move_back, (theta, 0, third, h, 1, units, delta, 2 * h, 3 * h, m)),
             (move_back, (theta, 0, second, h, h, units, delta, h, 2 * h, m)),
@@ -297,8 +298,8 @@ def time_loop(function, arguments, n=20_000):
 def sample_ours(X, y, *, seed, chains, draws, tune, n_hidden, target_accept=TARGET, dtype="float64"):
     """nutpie on the model with the fused likelihood; returns what the peers return."""
     model = fuse(models.hierarchical_bnn(X, y, n_hidden=n_hidden), dtype=dtype)
-    compiled, compile_seconds = time_cpu(lambda: inference.compile_nuts(model))
-    run = partial(inference.sample_nuts, compiled, seed=seed, target_accept=target_accept)
+    compiled, compile_seconds = time_cpu(lambda: sampling.compile_nuts(model))
+    run = partial(sampling.sample_nuts, compiled, seed=seed, target_accept=target_accept)
     tree, cpu_seconds = time_cpu(lambda: run(chains=chains, draws=draws, tune=tune))
     return {
         "posterior": {name: tree["posterior"][name].values for name in peers.NAMES},
@@ -326,15 +327,15 @@ def judge_run(found, moons):
         name: (("chain", "draw", *(f"{name}_{k}" for k in range(value.ndim - 2))), value)
         for name, value in found["posterior"].items()
     })  # fmt: skip
-    p = predict.predict_groups(posterior, moons.X_train)
+    p = prediction.predict_groups(posterior, moons.X_train)
     shape = p.shape[:2]
     quantities = [
-        predict.predict_groups(posterior, GRID).reshape(*shape, -1),
+        prediction.predict_groups(posterior, GRID).reshape(*shape, -1),
         p.reshape(*shape, -1),
         *(found["posterior"][f"sd{k}"].reshape(*shape, 1) for k in (1, 2, 3)),
         np.log(np.where(moons.y_train == 1, p, 1 - p)).sum(axis=(2, 3))[..., None],
     ]
-    checked = diagnose.diagnose(np.concatenate(quantities, axis=-1))
+    checked = diagnostics.diagnose(np.concatenate(quantities, axis=-1))
     rhat, ess = float(np.max(checked["rhat"])), float(np.min(checked["ess"]))
     return {
         "rhat": rhat,
@@ -346,7 +347,7 @@ def judge_run(found, moons):
         "compile": found["compile_seconds"],
         "cpu": found["cpu_seconds"],
         "ess_per_second": ess / found["cpu_seconds"],
-        "converged": bool(rhat < diagnose.RHAT_LIMIT and ess > diagnose.ESS_LIMIT),
+        "converged": bool(rhat < diagnostics.RHAT_LIMIT and ess > diagnostics.ESS_LIMIT),
     }
 
 
@@ -391,7 +392,9 @@ def judge_flat(posterior, X):
     for g in range(len(X)):
         weights = {name: value[g].reshape(-1, *value.shape[3:]) for name, value in posterior.items()}
         n_chains, n_draws = next(iter(posterior.values())).shape[1:3]
-        checked.append(diagnose.diagnose(predict.predict_probability(weights, X[g]).reshape(n_chains, n_draws, -1)))
+        checked.append(
+            diagnostics.diagnose(prediction.predict_probability(weights, X[g]).reshape(n_chains, n_draws, -1))
+        )
     return {
         "rhat": float(max(c["rhat"].max() for c in checked)),
         "ess": float(min(c["ess"].min() for c in checked)),
@@ -400,11 +403,11 @@ def judge_flat(posterior, X):
 
 def swap_flat(X, y, *, seed, chains, draws, tune):
     """Compiled once, the data of one category after the other swapped in."""
-    compiled, compile_seconds = time_cpu(lambda: inference.compile_nuts(fuse(models.flat_bnn(X[0], y[0]))))
+    compiled, compile_seconds = time_cpu(lambda: sampling.compile_nuts(fuse(models.flat_bnn(X[0], y[0]))))
 
     def sample(g):
         swapped = compiled.with_data(X=X[g], labels=y[g])
-        return inference.sample_nuts(swapped, seed=seed + g, chains=chains, draws=draws, tune=tune)
+        return sampling.sample_nuts(swapped, seed=seed + g, chains=chains, draws=draws, tune=tune)
 
     trees, cpu_seconds = time_cpu(lambda: [sample(g) for g in range(len(X))])
     names = ("w1", "w2", "w3")
@@ -417,9 +420,9 @@ def batch_flat(X, y, *, seed, chains, draws, tune):
     shapes = {"w1": (X.shape[2], 5), "w2": (5, 5), "w3": (5,)}
     with pm.Model() as model:
         weights = [pm.Normal(name, 0, 1, shape=(len(X), *shape)) for name, shape in shapes.items()]
-        pm.Potential("loglik", fused.network_loglik(X, y, weights))
-    compiled, compile_seconds = time_cpu(lambda: inference.compile_nuts(model))
-    run = partial(inference.sample_nuts, compiled, seed=seed)
+        pm.Potential("loglik", _loglik.network_loglik(X, y, weights))
+    compiled, compile_seconds = time_cpu(lambda: sampling.compile_nuts(model))
+    run = partial(sampling.sample_nuts, compiled, seed=seed)
     tree, cpu_seconds = time_cpu(lambda: run(chains=chains, draws=draws, tune=tune))
     posterior = {name: np.moveaxis(tree["posterior"][name].values, 2, 0) for name in shapes}
     return {"posterior": posterior, "compile_seconds": compile_seconds, "cpu_seconds": cpu_seconds}
@@ -485,7 +488,7 @@ def predict_points(way, n_draws, n_points):
     weights = {name: rng.normal(size=(n_draws, *shape)) for name, shape in shapes.items()}
     X = rng.normal(size=(n_points, 2))
     if way == PREDICTION[0]:
-        call = partial(predict.predict_probability, weights, X)
+        call = partial(prediction.predict_probability, weights, X)
     else:
         posterior = xr.Dataset({
             name: (("chain", "draw", *(f"{name}_{k}" for k in range(value.ndim - 1))), value[None])

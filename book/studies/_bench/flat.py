@@ -4,7 +4,7 @@ Two ways to sample them all: one `pm.sample` after another, as a reader would wr
 in JAX that walks through all of them at once. Both return a dict:
 
 - "posterior": dict of ``w1`` (group, chain, draw, feature, hidden_1), ``w2`` (…, hidden_1, hidden_2) and
-  ``w3`` (…, hidden_2); `join_chains` makes of one category what `bnn.predict.predict_probability` takes
+  ``w3`` (…, hidden_2); `join_chains` makes of one category what `hbnn.prediction.predict_probability` takes
 - "diverging": (group, chain, draw) of bool
 - "n_steps": (group, chain, draw) of int, leapfrog steps, each of one gradient
 - "n_gradients": int, all of them, warm-up included
@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pymc as pm
-from bnn.data import check_data
+from hbnn._checks import check_data
 
 from studies._bench.peers import (
     LOG_2PI,

@@ -8,7 +8,7 @@ it. JAX is timed inside a compiled loop, as samplers written in JAX run it: ther
 import jax
 import jax.numpy as jnp
 import numpy as np
-from bnn.data import check_seed
+from hbnn._checks import check_seed
 from pymc.sampling.jax import get_jaxified_logp
 
 from studies._bench.peers import compile_jax, list_shapes, logdensity_jax, model_pymc, time_cpu

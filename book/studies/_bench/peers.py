@@ -19,7 +19,7 @@ import numpyro.distributions as dist
 import nutpie
 import pymc as pm
 from blackjax.adaptation.base import get_filter_adapt_info_fn
-from bnn.data import check_data, check_seed
+from hbnn._checks import check_data, check_seed
 
 LAYOUTS = ("article", "points_last")
 LAYERS = (1, 2, 3)

@@ -1,0 +1,167 @@
+"""Posteriors that were published with a release, so that a reader need not sample them.
+
+The environment variable BNN_POSTERIORS asks for them: "release" for those of the newest release of the repository that
+the book's ``_config.yml`` names, else a folder or an address (https) that holds ``posteriors.json`` and the files it
+names; unset, empty or "off" asks for none. A file is used only if its SHA-256 is the one that stands there, and if it
+says itself that it comes from this very model, data and sampler (`cache.digest_run`, without the machine). Draws
+are rounded, and nothing else: every one is there, and any program that knows NetCDF and its packed integers reads them.
+"""
+
+import hashlib
+import json
+import logging
+import os
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+import yaml
+
+SWITCH = "BNN_POSTERIORS"
+OFF = ("", "off", "0", "no", "false")
+CONFIG = Path(__file__).parents[2] / "_config.yml"
+MANIFEST = "posteriors.json"  # run: its file, the file's SHA-256, and the chapter that sampled it
+RUN = "run"
+# Numbers of a draw: a variable that has more is kept in 8 bits, a smaller one in 16. With 7 bits the log likelihood of
+# the chapters' posterior falls by 0.3, which is its Monte Carlo error.
+MANY = 200
+LOG = logging.getLogger("bookkit")
+
+
+def find(run):
+    """The published draws of a run (DataTree), or None where none are asked for, or none can be trusted.
+
+    Which of the two it is stands in the log: draws that were not sampled here are never used without a word.
+
+    Parameters
+    ----------
+    run : str, as `bookkit.cache.digest_run` names a run without its machine
+    """
+    place = os.environ.get(SWITCH, "").strip()
+    if place.lower() in OFF:
+        return None
+    try:
+        place = find_release() if place.lower() == "release" else place
+        entry = json.loads(fetch(place, MANIFEST)).get(run)
+        if entry is None:
+            raise ValueError("it has none of this model, these data and these settings")
+        tree = unpack(fetch(place, entry["file"], entry["sha256"]), run, entry["sha256"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        LOG.warning("No published posterior from %s: %s. It is sampled here.", place, error)
+        return None
+    LOG.warning("These draws were not sampled here: they are published at %s, and rounded.", place)
+    return tree
+
+
+def find_release():
+    """The address of the newest release of the repository that the book's settings name (str)."""
+    if not CONFIG.exists():
+        raise ValueError(f"there is no {CONFIG}, which names the repository; wanted: a folder or an address (https)")
+    url = yaml.safe_load(CONFIG.read_text(encoding="utf-8"))["repository"]["url"]
+    return f"{url.rstrip('/')}/releases/latest/download"
+
+
+def fetch(place, name, sha256=None):
+    """The bytes of a file in a folder, or at an https address: with a SHA-256 tried again, and kept (`pooch`)."""
+    if not place.startswith("https://"):
+        return Path(place, name).read_bytes()
+    import pooch  # takes a third of a second
+
+    address = f"{place.rstrip('/')}/"
+    if sha256 is None:
+        pooch.HTTPDownloader()(address + name, content := BytesIO(), None)
+        return content.getvalue()
+    copies = pooch.create(pooch.os_cache("hbnn") / "published", address, registry={name: sha256}, retry_if_failed=2)
+    return Path(copies.fetch(name)).read_bytes()
+
+
+def pack(tree, run):
+    """Draws as the bytes of a NetCDF file.
+
+    Parameters
+    ----------
+    tree : DataTree with the groups ``posterior`` and ``sample_stats``
+    run : str
+
+    Returns
+    -------
+    bytes
+        Floats of the posterior as integers of 8 or 16 bits (`MANY`) that divide the range of their variable evenly;
+        those of ``sample_stats`` as they are, in 32 bits.
+
+    Raises
+    ------
+    ValueError
+        When a number is not finite.
+    """
+    groups = {name: tree[name].to_dataset() for name in ("posterior", "sample_stats")}
+    encoding = {f"/{group}": {} for group in groups}
+    for group, data in groups.items():
+        for name, values in data.items():
+            how = {"zlib": True, "complevel": 9, "shuffle": True}
+            if values.dtype.kind == "f":
+                rounded = group == "posterior"
+                if rounded and not np.isfinite(values).all():
+                    raise ValueError(f"{name} has numbers that are not finite; wanted: a run that went to its end")
+                how |= _round(values.values) if rounded else {"dtype": "float32"}
+            encoding[f"/{group}"][name] = how
+    whole = xr.DataTree.from_dict(groups)
+    whole.attrs = {RUN: run}
+    return bytes(whole.to_netcdf(engine="h5netcdf", encoding=encoding))
+
+
+def _round(values):
+    """How NetCDF shall pack the numbers of a variable, (chain, draw, …)."""
+    bits = 8 if values[0, 0].size > MANY else 16
+    low, high = float(values.min()), float(values.max())
+    return {
+        "dtype": f"int{bits}", "scale_factor": (high - low) / (2**bits - 2) or 1.0, "add_offset": (high + low) / 2,
+        "_FillValue": -(2 ** (bits - 1)),  # which no draw becomes
+    }  # fmt: skip
+
+
+def unpack(content, run, sha256):
+    """Draws from the bytes of a file, in float64.
+
+    Raises
+    ------
+    ValueError
+        When these are not the bytes that were published, or those of another run.
+    """
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise ValueError(f"its SHA-256 is not {sha256[:12]}…")
+    with xr.open_datatree(BytesIO(content), engine="h5netcdf") as file:
+        tree = file.load().copy()
+    if tree.attrs.get(RUN) != run:
+        raise ValueError("it holds another run")
+    posterior = tree["posterior"].to_dataset()
+    for name, values in posterior.items():
+        values.encoding.clear()
+        posterior[name] = values.astype(float)
+    stats = tree["sample_stats"].to_dataset()
+    return xr.DataTree.from_dict({"posterior": posterior, "sample_stats": stats, "/": xr.Dataset(attrs=tree.attrs)})
+
+
+def publish(tree, run, folder, chapter):
+    """Write a run into a folder, and into its `MANIFEST`.
+
+    Parameters
+    ----------
+    tree, run : as `pack` takes them
+    folder : Path
+    chapter : str, where it was sampled
+
+    Returns
+    -------
+    Path
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    content = pack(tree, run)
+    path, manifest = folder / f"posterior-{run[:12]}.nc", folder / MANIFEST
+    path.write_bytes(content)
+    known = json.loads(manifest.read_text(encoding="utf-8")) if manifest.exists() else {}
+    known[run] = {"file": path.name, "sha256": hashlib.sha256(content).hexdigest(), "chapter": chapter}
+    manifest.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
+    return path

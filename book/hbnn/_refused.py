@@ -1,0 +1,28 @@
+"""What is wrong with something that is refused, said to a reader and kept as a list for a program."""
+
+
+class Refused(ValueError):
+    """Something from outside that cannot be used: a table, a model, labels.
+
+    Parameters
+    ----------
+    *complaints : str, each of them what came and what is wanted
+    where : str, what they are about, such as a file's name; "" where they say so themselves
+
+    Attributes
+    ----------
+    complaints : list of str
+
+    Examples
+    --------
+    >>> from hbnn._refused import Refused
+    >>> print(Refused("group 'a' has one row", "label 'y' is missing", where="class.csv"))
+    class.csv: 2 things are wrong
+    - group 'a' has one row
+    - label 'y' is missing
+    """
+
+    def __init__(self, *complaints, where=""):
+        several = f"{len(complaints)} things are wrong\n- " if len(complaints) > 1 else ""
+        super().__init__(f"{where}: " * bool(where) + several + "\n- ".join(complaints))
+        self.complaints = list(complaints)

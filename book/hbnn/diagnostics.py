@@ -1,0 +1,600 @@
+"""Did the chains agree? Asked of what is identified (probabilities), never of raw weights.
+
+A network's weights can be relabelled (hidden units permuted, signs flipped) without changing a single
+prediction, so two perfect chains may sit in different labelings. Predictions do not know about labels.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from arviz_stats.base import array_stats
+from scipy.fft import irfft, next_fast_len, rfft
+from scipy.special import ndtri
+
+RHAT_LIMIT = 1.02  # for one quantity; more where the worst of many is asked: `limit_rhat`
+ESS_LIMIT = 400  # draws
+BFMI_LIMIT = 0.3
+DIVERGENT_LIMIT = 0.001  # share of draws
+DEPTH_NOTE = 0.01  # share of draws at the greatest depth from which the verdict mentions it
+TAILS = (0.05, 0.95)
+MAX_DEPTH = 10  # of a tree, in every engine
+BLOCK = 64  # quantities: few enough to stay in the processor's cache
+
+
+# --- quantities
+
+
+def diagnose(values):
+    """Rank-normalised R-hat, bulk and tail ESS and MCSE of the mean, for each quantity.
+
+    The numbers are ArviZ's (`tests/test_diagnose.py`), which takes them one quantity at a time; here many go at once.
+
+    Parameters
+    ----------
+    values : (chain, draw, quantity) array of identified quantities, e.g. class probabilities on a grid
+
+    Returns
+    -------
+    dict
+        "rhat", "ess" and "ess_tail" (draws; the tails are the lower and upper 5 %), "mcse" (units of `values`), each of
+        shape (quantity,). For a quantity that is one constant, R-hat is NaN, both ESS are the number of draws, and the
+        MCSE is 0.
+
+    Raises
+    ------
+    ValueError
+        For a wrong shape, fewer than 2 chains of 4 draws, no quantity, NaN or infinity.
+
+    Source: Vehtari et al. (2021), Rank-Normalization, Folding, and Localization, Bayesian Analysis 16.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hbnn import diagnostics
+    >>> values = np.random.default_rng(1).normal(size=(4, 1000, 3))
+    >>> found = diagnostics.diagnose(values)
+    >>> sorted(found), found["rhat"].shape
+    (['ess', 'ess_tail', 'mcse', 'rhat'], (3,))
+    >>> bool(found["rhat"].max() < 1.01), bool(found["ess"].min() > 3000)
+    (True, True)
+    >>> values[0] += 2  # a chain that is somewhere else
+    >>> bool(diagnostics.diagnose(values)["rhat"].min() > 1.1)
+    True
+    """
+    values = np.asarray(values, dtype=float)
+    if values.ndim != 3:
+        raise ValueError(f"values has shape {values.shape}; wanted: (chain, draw, quantity)")
+    if values.shape[0] < 2 or values.shape[1] < 4:
+        n_chains, n_draws, _ = values.shape
+        raise ValueError(f"values has {n_chains} chains of {n_draws} draws; wanted: at least 2 chains of 4 draws")
+    if values.shape[2] == 0:
+        raise ValueError(f"values has shape {values.shape}; wanted: at least one quantity")
+    if not np.isfinite(values).all():
+        raise ValueError("values holds NaN or infinite numbers; wanted: finite numbers")
+    starts = range(0, values.shape[2], BLOCK)
+    blocks = [_diagnose_block(np.moveaxis(values[:, :, i : i + BLOCK], 2, 0)) for i in starts]
+    return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
+
+
+def _diagnose_block(values):
+    """`diagnose` for (quantity, chain, draw)."""
+    halves = _split(values)
+    ranked = _rank_normalise(halves)
+    folded = _rank_normalise(np.abs(halves - np.median(halves, axis=(1, 2), keepdims=True)))
+    with np.errstate(divide="ignore", invalid="ignore"):  # constant quantities
+        rhat, rhat_folded = _compute_rhat(ranked), _compute_rhat(folded)
+        sd = values.std(axis=(1, 2), ddof=1)
+        low, high = np.quantile(values, TAILS, axis=(1, 2))[..., None, None]
+        return {
+            "rhat": np.where(rhat_folded > rhat, rhat_folded, rhat),  # the folded one of +-1 is NaN
+            "ess": _compute_ess(ranked),
+            "ess_tail": np.minimum(_compute_ess(_split(values <= low)), _compute_ess(_split(values <= high))),
+            "mcse": sd / np.sqrt(_compute_ess(halves)),
+        }
+
+
+def _split(values):
+    """The first and the last half of each chain as chains of their own: (quantity, 2 chain, draw // 2)."""
+    half = values.shape[2] // 2
+    return np.ascontiguousarray(np.concatenate([values[:, :, :half], values[:, :, -half:]], axis=1))
+
+
+def _rank_normalise(values):
+    """Normal scores of the ranks over all chains of a quantity (Vehtari et al. 2021, equation 14)."""
+    flat = values.reshape(len(values), -1)
+    n = flat.shape[1]
+    order = np.argsort(flat, axis=1)
+    ordered = np.take_along_axis(flat, order, axis=1)
+    place = np.broadcast_to(np.arange(n), flat.shape)
+    differs = np.diff(ordered, axis=1) > 0
+    first, last = np.zeros(flat.shape, int), np.full(flat.shape, n - 1)
+    first[:, 1:], last[:, :-1] = np.where(differs, place[:, 1:], 0), np.where(differs, place[:, :-1], n - 1)
+    first = np.maximum.accumulate(first, axis=1)
+    last = np.minimum.accumulate(last[:, ::-1], axis=1)[:, ::-1]
+    # equal values share the mean of their ranks, a multiple of one half: look the scores up
+    scores = ndtri((np.arange(2, 2 * n + 1) / 2 - 3 / 8) / (n + 1 / 4))
+    ranked = np.empty(flat.shape)
+    np.put_along_axis(ranked, order, scores[first + last], axis=1)
+    return ranked.reshape(values.shape)
+
+
+def _compute_rhat(values):
+    """R-hat of (quantity, chain, draw): (quantity,)."""
+    n_draws = values.shape[2]
+    between = n_draws * values.mean(axis=2).var(axis=1, ddof=1)
+    within = values.var(axis=2, ddof=1).mean(axis=1)
+    return np.sqrt((between / within + n_draws - 1) / n_draws)
+
+
+def _compute_ess(values):
+    """Effective sample size of (quantity, chain, draw): (quantity,).
+
+    Autocorrelations are added up in pairs until a pair's sum is negative, and the sums are not let grow: Geyer's
+    initial monotone sequence, with the truncation that Stan and ArviZ share.
+    """
+    values = values.astype(float)
+    n_quantities, n_chains, n_draws = values.shape
+    n_all = n_chains * n_draws
+    rho = _estimate_autocorrelation(values)
+    pairs = rho[:, 0 : n_draws - n_draws % 2 : 2] + rho[:, 1::2]
+    last = max((n_draws - 3) // 2, 0)
+    ended = pairs[:, : last + 1] <= 0
+    end = np.where(ended.any(axis=1), ended.argmax(axis=1), last)
+    each = np.arange(n_quantities)
+    falling = np.minimum.accumulate(pairs[:, : last + 1], axis=1)
+    summed = np.where(np.arange(last + 1) < end[:, None], falling, 0).sum(axis=1)
+    even = rho[each, 2 * end]
+    even = np.where((pairs[each, end] >= 0) | (even > 0), even, 0)
+    ess = n_all / np.maximum(-1 + 2 * summed + even, 1 / np.log10(n_all))
+    ess[np.isnan(rho[:, 1])] = np.nan
+    constant = values.max(axis=(1, 2)) - values.min(axis=(1, 2)) < np.finfo(float).resolution
+    return np.where(constant, n_all, ess)
+
+
+def _estimate_autocorrelation(values):
+    """Autocorrelation at each lag, over all chains of a quantity and around their common mean: (quantity, draw)."""
+    n_chains, n_draws = values.shape[1:]
+    means = values.mean(axis=2)
+    n_fft = next_fast_len(2 * n_draws, real=True)
+    spectrum = rfft(values - means[..., None], n_fft, axis=2)
+    power = (spectrum.real**2 + spectrum.imag**2).mean(axis=1)
+    covariance = irfft(power, n_fft, axis=1)[:, :n_draws] / n_draws
+    within = covariance[:, :1] * n_draws / (n_draws - 1)
+    total = covariance[:, :1] + (means.var(axis=1, ddof=1)[:, None] if n_chains > 1 else 0)
+    rho = 1 - (within - covariance) / total
+    rho[:, 0] = 1
+    return rho
+
+
+def limit_rhat(n_quantities):
+    """The R-hat from which four chains disagree, where the worst of so many quantities is asked.
+
+    R-hat has an error of its own. With four chains that mix perfectly and are worth 400 draws it is above 1.01 in about
+    one case of three, and the worst of hundreds nearly always is. This limit, 1.02 and 0.01 more for each factor of
+    ten, is broken by about one of twenty such runs (simulated in chapter ``verdict``).
+
+    Parameters
+    ----------
+    n_quantities : int, at least 1
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from hbnn import diagnostics
+    >>> [round(diagnostics.limit_rhat(n), 3) for n in (1, 10, 1000)]
+    [1.02, 1.03, 1.05]
+    """
+    if not n_quantities >= 1:
+        raise ValueError(f"n_quantities={n_quantities}; wanted: at least 1")
+    return RHAT_LIMIT + 0.01 * float(np.log10(n_quantities))
+
+
+def judge(values, n_divergent):
+    """The book's verdict on a NUTS run, with the figures behind it.
+
+    Parameters
+    ----------
+    values : as in `diagnose`
+    n_divergent : int, divergent draws after tuning
+
+    Returns
+    -------
+    dict
+        "max R-hat", "min bulk ESS", "min tail ESS", "divergences" and "converged" (bool: R-hat and both ESS within the
+        limits; divergences are shown beside it and judged where they are located).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hbnn import diagnostics
+    >>> found = diagnostics.judge(np.random.default_rng(1).normal(size=(4, 1000, 3)), n_divergent=0)
+    >>> found["converged"], found["divergences"]
+    (True, 0)
+    """
+    found = diagnose(values)
+    rhat, ess, tail = float(found["rhat"].max()), float(found["ess"].min()), float(found["ess_tail"].min())
+    return {
+        "max R-hat": rhat,
+        "min bulk ESS": ess,
+        "min tail ESS": tail,
+        "divergences": int(n_divergent),
+        "converged": rhat < limit_rhat(len(found["rhat"])) and min(ess, tail) > ESS_LIMIT,
+    }
+
+
+# --- the sampler
+
+
+def count_divergences(tree):
+    """Divergent draws after tuning, of all chains.
+
+    Parameters
+    ----------
+    tree : DataTree from `pm.sample`
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    A result as `pm.sample` gives it, made by hand; two of its draws diverged.
+
+    >>> import numpy as np
+    >>> import xarray as xr
+    >>> from hbnn import diagnostics
+    >>> rng = np.random.default_rng(1)
+    >>> p, energy = rng.normal(size=(2, 4, 1000))
+    >>> diverging = np.zeros((4, 1000), dtype=bool)
+    >>> diverging[0, :2] = True
+    >>> stats = {"diverging": diverging, "energy": energy, "depth": np.full((4, 1000), 3)}
+    >>> stats = xr.Dataset({name: (("chain", "draw"), value) for name, value in stats.items()})
+    >>> tree = xr.DataTree.from_dict({"sample_stats": stats})
+    >>> diagnostics.count_divergences(tree)
+    2
+    """
+    return int(_read_statistic(tree, "diverging").sum())
+
+
+def energy_bfmi(tree):
+    """Energy Bayesian fraction of missing information of each chain; below 0.3 a chain hardly moves between energies.
+
+    Parameters
+    ----------
+    tree : DataTree from `pm.sample`
+
+    Returns
+    -------
+    (chain,) array; NaN for a chain whose energy never changed
+
+    Source: Betancourt (2016), Diagnosing Suboptimal Cotangent Disintegrations in Hamiltonian Monte Carlo.
+
+    Examples
+    --------
+    Goes on from `count_divergences`.
+
+    >>> bfmi = diagnostics.energy_bfmi(tree)
+    >>> bfmi.shape, bool((bfmi > 0.3).all())
+    ((4,), True)
+    """
+    energy = _read_statistic(tree, "energy").astype(float)
+    if energy.shape[1] < 4:
+        raise ValueError(f"the chains have {energy.shape[1]} draws; wanted: at least 4")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(array_stats.bfmi(energy, chain_axis=0, draw_axis=1))
+
+
+def tree_depth(tree):
+    """Share of draws whose tree grew to the greatest depth allowed: they were cut short, which costs time.
+
+    Parameters
+    ----------
+    tree : DataTree from `pm.sample`, with its greatest depth of 10
+
+    Returns
+    -------
+    float between 0 and 1
+
+    Examples
+    --------
+    Goes on from `count_divergences`.
+
+    >>> diagnostics.tree_depth(tree)  # no tree was cut short
+    0.0
+    """
+    if "depth" in tree["sample_stats"]:
+        depth = tree["sample_stats"]["depth"].values
+    else:  # complete doublings, as nutpie counts: the other engines add the one that was broken off
+        depth = np.floor(np.log2(_read_statistic(tree, "n_steps") + 1))
+    return float((depth >= MAX_DEPTH).mean())
+
+
+def _read_statistic(tree, name):
+    """A (chain, draw) array of ``sample_stats``."""
+    stats = tree["sample_stats"] if "sample_stats" in tree.children else {}
+    if name not in stats:
+        raise ValueError(f"the result has no sample_stats[{name!r}]; wanted: one from pm.sample")
+    return stats[name].values
+
+
+def explain_divergences(values, diverging, mcse=None):
+    """Whether divergent draws can be lived with, by the book's rule.
+
+    They are explained when they are fewer than 0.1 % of the draws, and leaving them out moves the mean of no quantity
+    by more than its Monte Carlo error. Look at where they are besides: `locate_divergences`.
+
+    Parameters
+    ----------
+    values : (chain, draw, quantity) array of identified quantities
+    diverging : (chain, draw) array of bool
+    mcse : (quantity,), from `diagnose`, where that was asked already
+
+    Returns
+    -------
+    dict
+        "n" (int), "share" (of all draws), "move" (the largest, in units of MCSE; inf if all draws diverged) and
+        "explained" (bool).
+
+    Raises
+    ------
+    ValueError
+        For a mask of another shape; and as `diagnose`, which is asked only where some draws diverged and some did not.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hbnn import diagnostics
+    >>> values = np.random.default_rng(1).normal(size=(4, 1000, 3))
+    >>> diverging = np.zeros((4, 1000), dtype=bool)
+    >>> diverging[0, :2] = True
+    >>> found = diagnostics.explain_divergences(values, diverging)
+    >>> found["n"], found["share"], found["explained"]
+    (2, 0.0005, True)
+    >>> diverging[0, :20] = True
+    >>> diagnostics.explain_divergences(values, diverging)["explained"]  # too many
+    False
+    """
+    values, diverging = np.asarray(values, dtype=float), _check_mask(diverging, np.shape(values)[:2])
+    n = int(diverging.sum())
+    move = 0.0
+    if n == diverging.size:
+        move = np.inf
+    elif n > 0:
+        mcse = diagnose(values)["mcse"] if mcse is None else mcse
+        moves = np.abs(values[~diverging].mean(axis=0) - values.mean(axis=(0, 1)))
+        move = float((moves[mcse > 0] / mcse[mcse > 0]).max(initial=0))  # a constant does not move
+    share = n / diverging.size
+    return {"n": n, "share": share, "move": move, "explained": n == 0 or (share < DIVERGENT_LIMIT and move <= 1)}
+
+
+def _check_mask(diverging, shape):
+    diverging = np.asarray(diverging)
+    if diverging.shape != tuple(shape) or diverging.dtype != bool:
+        raise ValueError(f"diverging is {diverging.dtype} {diverging.shape}; wanted: bool {tuple(shape)} (chain, draw)")
+    return diverging
+
+
+def locate_divergences(x, y, diverging):
+    """What a plot of the divergent draws among all draws needs.
+
+    Parameters
+    ----------
+    x, y : (chain, draw) arrays, two quantities; the log of a group sd and an offset it scales show a funnel
+    diverging : (chain, draw) array of bool
+
+    Returns
+    -------
+    dict
+        "x", "y" and "diverging", each (chain * draw,), divergent draws last, so that they are drawn on top.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hbnn import diagnostics
+    >>> rng = np.random.default_rng(1)
+    >>> x, y = rng.normal(size=(4, 100)), rng.normal(size=(4, 100))
+    >>> found = diagnostics.locate_divergences(x, y, diverging=x < -2.5)
+    >>> found["x"].shape
+    (400,)
+    >>> bool(found["diverging"][-1]), bool((found["x"][found["diverging"]] < -2.5).all())
+    (True, True)
+    """
+    x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+    if x.ndim != 2 or x.shape != y.shape:
+        raise ValueError(f"x and y have shapes {x.shape} and {y.shape}; wanted: (chain, draw), the same for both")
+    mask = _check_mask(diverging, x.shape).ravel()
+    order = np.argsort(mask, kind="stable")
+    return {"x": x.ravel()[order], "y": y.ravel()[order], "diverging": mask[order]}
+
+
+# --- the verdict
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a run's draws may be used, with the figures behind it; `str()` is one line for a reader.
+
+    Attributes
+    ----------
+    n_chains, n_draws : int, chains, and draws of all of them together
+    n_quantities : int, quantities that vary
+    rhat, rhat_at : the greatest R-hat and the quantity that has it; NaN and "" where nothing can be said
+    ess, ess_at : the least bulk ESS, draws
+    ess_tail, ess_tail_at : the least tail ESS, draws
+    divergences : int
+    move : float, how far leaving divergent draws out moves a quantity at most, in units of its MCSE
+    explained : bool, as in `explain_divergences`
+    depth_share : share of draws at the greatest depth
+    bfmi : the least E-BFMI of a chain
+    constant : names of quantities that are one constant and were not judged
+    reasons : what is wrong, in words; empty where the chains converged
+    advice : what helps, in words
+
+    Examples
+    --------
+    Goes on from `verdict`.
+
+    >>> found.n_chains, found.n_draws, found.divergences, found.explained
+    (4, 4000, 2, True)
+    >>> found.reasons
+    ()
+    """
+
+    n_chains: int
+    n_draws: int
+    n_quantities: int
+    rhat: float
+    rhat_at: str
+    ess: float
+    ess_at: str
+    ess_tail: float
+    ess_tail_at: str
+    divergences: int
+    move: float
+    explained: bool
+    depth_share: float
+    bfmi: float
+    constant: tuple
+    reasons: tuple
+    advice: tuple
+
+    @property
+    def converged(self):
+        """Whether the draws may be used (bool)."""
+        return not self.reasons
+
+    def __str__(self):
+        if self.reasons:
+            return f"Do not use these draws: {'; '.join(self.reasons)}. What helps: {'; '.join(self.advice)}."
+        ess = min(self.ess, self.ess_tail)
+        where = self.ess_at if self.ess <= self.ess_tail else f"{self.ess_tail_at}, tails"
+        chains = NUMBERS.get(self.n_chains, f"{self.n_chains}")
+        line = f"The {chains} chains agree: R-hat at most {self.rhat:.3f} ({self.rhat_at}), "
+        line += f"at least {ess:,.0f} effective draws ({where}); "
+        line += f"{_count(self.divergences)} in {self.n_draws:,} draws{', explained' if self.divergences else ''}"
+        if self.depth_share >= DEPTH_NOTE:
+            line += f"; {self.depth_share:.0%} of the draws were cut short at the greatest tree depth"
+        if self.constant:
+            line += f"; constant and not judged: {_join(self.constant)}"
+        return f"{line}."
+
+
+NUMBERS = {2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven", 8: "eight"}
+
+
+def _count(n):
+    return {0: "no divergences", 1: "1 divergence"}.get(n, f"{n:,} divergences")
+
+
+def _join(names, limit=3):
+    rest = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + rest
+
+
+def verdict(quantities, tree):
+    """The book's verdict on a NUTS run.
+
+    The draws may be used when bulk and tail ESS are above 400 for every quantity (Vehtari et al. 2021), the worst
+    R-hat is below what noise makes of so many (`limit_rhat`), divergences are explained (`explain_divergences`), and
+    every chain has an E-BFMI of at least 0.3.
+
+    Parameters
+    ----------
+    quantities : dict of name to (chain, draw, …) array of identified quantities: group sds, probabilities, the log
+        likelihood
+    tree : DataTree from `pm.sample`, the run that they come from
+
+    Returns
+    -------
+    Verdict
+
+    Raises
+    ------
+    ValueError
+        For no quantities, other chains or draws than in `tree`, NaN or infinity.
+
+    Examples
+    --------
+    Goes on from `count_divergences`.
+
+    >>> found = diagnostics.verdict({"p": p}, tree)
+    >>> found.converged
+    True
+    >>> apart = diagnostics.verdict({"p": p + np.array([[0], [0], [0], [5]])}, tree)
+    >>> apart.converged
+    False
+    >>> apart.reasons[0][:19]
+    'the chains disagree'
+    """
+    diverging = _read_statistic(tree, "diverging").astype(bool)
+    names, values = _flatten(quantities, diverging.shape)
+    n_chains, n_draws = diverging.shape
+    sampler = {"divergences": count_divergences(tree), "depth_share": tree_depth(tree)}
+    if n_chains < 2 or n_draws < 4:
+        chains = "1 chain" if n_chains == 1 else f"{n_chains} chains"
+        return Verdict(
+            n_chains, diverging.size, len(names), np.nan, "", np.nan, "", np.nan, "", **sampler, move=np.nan,
+            explained=False, bfmi=np.nan, constant=(), reasons=(f"{chains} of {n_draws} draws cannot be compared",),
+            advice=("at least 2 chains, better 4, of 1,000 draws",),
+        )  # fmt: skip
+    found = diagnose(values)
+    varies = ~np.isnan(found["rhat"])
+    explained = explain_divergences(values, diverging, found["mcse"])
+    figures = sampler | {"move": explained["move"], "explained": explained["explained"]}
+    figures |= {"bfmi": float(np.min(energy_bfmi(tree)))}
+    for name, pick in {"rhat": np.argmax, "ess": np.argmin, "ess_tail": np.argmin}.items():
+        at = np.flatnonzero(varies)[pick(found[name][varies])] if varies.any() else None
+        figures |= {name: np.nan if at is None else float(found[name][at])}
+        figures |= {f"{name}_at": "" if at is None else names[at]}
+    constant = tuple(name for name, it_varies in zip(names, varies, strict=True) if not it_varies)
+    n_quantities = int(varies.sum())
+    reasons, advice = _find_reasons(figures, diverging.size, n_quantities)
+    return Verdict(n_chains, diverging.size, n_quantities, **figures, constant=constant, reasons=reasons, advice=advice)
+
+
+def _flatten(quantities, shape):
+    """Names and one (chain, draw, quantity) array of all quantities; ValueError for what does not fit `shape`."""
+    if not quantities:
+        raise ValueError("no quantities; wanted: a dict of name to (chain, draw, …) array")
+    names, columns = [], []
+    for name, values in quantities.items():
+        values = np.asarray(values, dtype=float)
+        if values.shape[:2] != shape:
+            raise ValueError(f"{name} has shape {values.shape}; wanted: {shape} first, the chains and draws of the run")
+        if not np.isfinite(values).all():
+            raise ValueError(f"{name} holds NaN or infinite numbers; wanted: finite numbers")
+        names += [f"{name}{list(index)}" if index else name for index in np.ndindex(values.shape[2:])]
+        columns.append(values.reshape(*shape, -1))
+    if not names:
+        raise ValueError("the quantities are empty; wanted: at least one number for each draw")
+    return names, np.concatenate(columns, axis=2)
+
+
+def _find_reasons(figures, n_draws, n_quantities):
+    """What is wrong with a run and what helps, as two tuples of phrases."""
+    rhat, ess, tail, bfmi = (figures[name] for name in ("rhat", "ess", "ess_tail", "bfmi"))
+    reasons, advice = [], []
+    if np.isnan(rhat):
+        return ("every quantity is constant, so that nothing can be judged",), ("quantities that vary",)
+    if not rhat < (limit := limit_rhat(n_quantities)):
+        shown = f"{rhat:.3f}" if rhat < 100 else "above 100"
+        among = "" if n_quantities == 1 else f", the worst of {n_quantities:,}"
+        where = f"{figures['rhat_at']}{among}"
+        reasons.append(f"the chains disagree, R-hat is {shown} for {where} (wanted: below {limit:.3f})")
+        advice.append("longer tuning and more draws, wider hidden layers, or a look at where each chain sits")
+    for kind, at, size in (("", "ess_at", ess), (" in the tails", "ess_tail_at", tail)):
+        if not size > ESS_LIMIT:
+            reasons.append(f"only {size:,.0f} effective draws{kind} for {figures[at]} (wanted: more than {ESS_LIMIT})")
+    if not min(ess, tail) > ESS_LIMIT and rhat < limit:
+        advice.append(f"about {np.ceil(1.2 * ESS_LIMIT / min(ess, tail) * n_draws / 100) * 100:,.0f} draws in all")
+    if not figures["explained"]:
+        move = "" if np.isinf(figures["move"]) else f", which move a quantity by up to {figures['move']:.1f} MCSE"
+        reasons.append(f"{_count(figures['divergences'])} in {n_draws:,} draws{move}")
+        advice.append("target_accept nearer to 1 (0.9, 0.95), and a plot of where the divergent draws are")
+    if not bfmi >= BFMI_LIMIT:
+        reasons.append(f"E-BFMI is {bfmi:.2f} (wanted: at least {BFMI_LIMIT}), the energy is hardly explored")
+        advice.append("longer tuning, or another form of the model's scales (centred, non-centred)")
+    return tuple(reasons), tuple(advice)

@@ -1,0 +1,185 @@
+"""From a hierarchical posterior to a prior for a new category: draws of its weights, aligned, and their normal."""
+
+from collections.abc import Mapping
+from itertools import pairwise
+
+import numpy as np
+
+from hbnn import symmetry
+from hbnn._checks import check_count, check_seed
+
+RIDGE = 1e-6  # of the mean variance, added to the diagonal of a covariance estimated from draws
+
+
+def draw_new_category(posterior, *, seed, n_per_draw=1):
+    """Weights of a category that was not seen, from the group posterior predictive: w = mu + sd * N(0, 1).
+
+    Parameters
+    ----------
+    posterior : Dataset of `models.hierarchical_bnn` without biases, or a dict of its (chain, draw, …) arrays
+    seed : int
+    n_per_draw : int, new categories for each draw of the group's parameters
+
+    Returns
+    -------
+    dict of w1, w2, … to arrays (draw, …), draws in the order of chains, hidden units labelled as in the posterior
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hbnn import priors
+    >>> rng = np.random.default_rng(1)
+    >>> posterior = {
+    ...     "mu1": rng.normal(size=(4, 10, 2, 5)), "sd1": np.ones((4, 10)),
+    ...     "mu2": rng.normal(size=(4, 10, 5)), "sd2": np.ones((4, 10)),
+    ... }
+    >>> weights = priors.draw_new_category(posterior, seed=1, n_per_draw=3)
+    >>> {name: w.shape for name, w in weights.items()}
+    {'w1': (120, 2, 5), 'w2': (120, 5)}
+    """
+    check_seed(seed)
+    check_count(n_per_draw, "n_per_draw")
+    if not isinstance(posterior, Mapping):
+        raise ValueError(f"posterior is a {type(posterior).__name__}; wanted: mu1, sd1, … in a Dataset or dict")
+    if "mu1" not in posterior or "bias_mu1" in posterior:
+        raise ValueError(f"posterior holds {', '.join(posterior)}; wanted: mu1, sd1, mu2, … and no biases")
+    rng, weights, k = np.random.default_rng(seed), {}, 1
+    while f"mu{k}" in posterior:
+        mu, sd = np.asarray(posterior[f"mu{k}"]), np.asarray(posterior[f"sd{k}"])
+        mu = np.repeat(mu.reshape(-1, *mu.shape[2:]), n_per_draw, axis=0)
+        sd = np.repeat(sd.reshape(-1, *sd.shape[2:]), n_per_draw, axis=0)
+        sd = sd if sd.ndim > 1 else sd.reshape(-1, *[1] * (mu.ndim - 1))
+        weights[f"w{k}"] = mu + sd * rng.normal(size=mu.shape)
+        k += 1
+    return weights
+
+
+def align_posterior(posterior, *, seed):
+    """The labelling of each draw of a hierarchical posterior in which its group means are nearest to their mean.
+
+    Parameters
+    ----------
+    posterior : Dataset of `models.hierarchical_bnn` without biases
+    seed : int, for the random starts of `symmetry.align`
+
+    Returns
+    -------
+    Labelling of (chain * draw)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import xarray as xr
+    >>> from hbnn import priors
+    >>> rng = np.random.default_rng(1)
+    >>> posterior = xr.Dataset({
+    ...     "mu1": (("chain", "draw", "feature", "hidden"), rng.normal(size=(4, 10, 2, 5))),
+    ...     "mu2": (("chain", "draw", "hidden"), rng.normal(size=(4, 10, 5))),
+    ... })
+    >>> priors.align_posterior(posterior, seed=1).order[0].shape  # draws, units
+    (40, 5)
+    """
+    means = {}
+    while f"mu{len(means) + 1}" in posterior:
+        mu = posterior[f"mu{len(means) + 1}"].values
+        means[f"w{len(means) + 1}"] = mu.reshape(-1, *mu.shape[2:])
+    return symmetry.align(means, seed=seed)[0]
+
+
+def flatten(weights):
+    """All weights of a network side by side: dict of (draw, …) arrays to (draw, weight).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hbnn import priors
+    >>> priors.flatten({"w1": np.ones((10, 2, 5)), "w2": np.ones((10, 5))}).shape
+    (10, 15)
+    """
+    return np.concatenate([np.reshape(w, (len(w), -1)) for w in weights.values()], axis=1)
+
+
+def fit_normal(weights, *, joint=True):
+    """Mean and Cholesky factor of the covariance of draws of a network's weights.
+
+    Parameters
+    ----------
+    weights : dict of w1, w2, … to arrays (draw, …), aligned, or the result has no meaning
+    joint : bool; True, one covariance over all weights; False, one for each layer, layers independent
+
+    Returns
+    -------
+    mean (weight,), cholesky (weight, weight), as `models.informed_bnn` takes them
+
+    Raises
+    ------
+    ValueError
+        For no more draws than weights: their covariance has no Cholesky factor; and for NaN or infinite weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hbnn import priors
+    >>> rng = np.random.default_rng(1)
+    >>> weights = {"w1": rng.normal(1, 0.5, (500, 2, 3)), "w2": rng.normal(-1, 0.5, (500, 3))}
+    >>> mean, cholesky = priors.fit_normal(weights, joint=False)
+    >>> mean.shape, cholesky.shape
+    ((9,), (9, 9))
+    >>> bool(np.allclose(mean, [1] * 6 + [-1] * 3, atol=0.1))
+    True
+    >>> bool(np.allclose(np.diag(cholesky), 0.5, atol=0.1))
+    True
+    """
+    flat = flatten(weights)
+    if not np.isfinite(flat).all():
+        raise ValueError("weights holds NaN or infinite numbers; wanted: finite numbers")
+    n_draws, n_weights = flat.shape
+    if n_draws <= n_weights:
+        raise ValueError(f"{n_draws} draws of {n_weights} weights; wanted: more draws than weights")
+    covariance = np.cov(flat.T)
+    if not joint:
+        layer = np.repeat(np.arange(len(weights)), [np.prod(np.shape(w)[1:], dtype=int) for w in weights.values()])
+        covariance = np.where(layer[:, None] == layer, covariance, 0.0)
+    covariance[np.diag_indices(n_weights)] += RIDGE * np.diag(covariance).mean()
+    return flat.mean(axis=0), np.linalg.cholesky(covariance)
+
+
+def scale_prior(scales, n_feature, n_hidden):
+    """Mean zero and one standard deviation for each layer, as `models.informed_bnn` takes them.
+
+    Parameters
+    ----------
+    scales : float > 0 for each layer of weights
+    n_feature : int
+    n_hidden : ints, units in each hidden layer
+
+    Returns
+    -------
+    mean (weight,), cholesky (weight, weight)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hbnn import priors
+    >>> mean, cholesky = priors.scale_prior([1.0, 0.5], n_feature=2, n_hidden=(2,))
+    >>> mean, np.diag(cholesky)
+    (array([0., 0., 0., 0., 0., 0.]), array([1. , 1. , 1. , 1. , 0.5, 0.5]))
+    """
+    sizes = [n_feature, *n_hidden, 1]
+    if len(scales) != len(sizes) - 1 or not np.all(np.asarray(scales) > 0):
+        raise ValueError(f"scales={scales}; wanted: {len(sizes) - 1} standard deviations above 0")
+    sd = np.repeat(np.asarray(scales, dtype=float), [a * b for a, b in pairwise(sizes)])
+    return np.zeros(len(sd)), np.diag(sd)
+
+
+def measure_scales(weights):
+    """Root mean square of each layer's weights over draws, categories and connections: (layer,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hbnn import priors
+    >>> priors.measure_scales({"w1": np.full((10, 2, 5), 3.0), "w2": np.full((10, 5), -0.5)})
+    array([3. , 0.5])
+    """
+    return np.array([np.sqrt(np.mean(np.square(w))) for w in weights.values()])

@@ -1,0 +1,5 @@
+import sys
+
+from hbnn.reference.scoring import main
+
+sys.exit(main())

@@ -1,0 +1,243 @@
+"""Three posteriors of Bayesian neural networks with reference draws: what is given and what is asked.
+
+Files lie as in posteriordb, in the folder data beside this module.
+
+A posterior is a model with its data. What is asked of a draw are *functionals*: numbers that no relabelling of hidden
+units changes. They are named as posteriordb and Stan name them, ``p[1]``, ``sd1``, ``log_lik``, counted from 1.
+"""
+
+import importlib.util
+import json
+import zipfile
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from hbnn import prediction
+from hbnn._text import guess, join
+from hbnn.fusion import readouts
+
+FOLDER = Path(__file__).parent / "data"
+FLAT, HIERARCHICAL, CURVES = NAMES = (
+    "flat_moons-flat_bnn",
+    "rotated_moons-hierarchical_bnn",
+    "theophylline-curve_bnn",
+)
+CHUNK = 1000  # draws whose curves are in memory at once
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """A model with its data, and what is asked of its draws.
+
+    Attributes
+    ----------
+    name : str, the data's name and the model's
+    data : dict of name to array or int, as the Stan program and the PyMC model read them
+    unknowns : dict of name to shape, as the model names its unknowns
+    functionals : dict of name to shape
+
+    Examples
+    --------
+    Goes on from `load_posterior`.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(1)
+    >>> unknowns = posterior.unknowns.items()
+    >>> draws = {name: rng.normal(size=(4, 10, *shape)) for name, shape in unknowns}
+    >>> {name: values.shape for name, values in posterior.compute(draws).items()}
+    {'p': (4, 10, 40), 'log_lik': (4, 10)}
+    >>> posterior.names[:2], posterior.names[-1]
+    (['p[1]', 'p[2]'], 'log_lik')
+    """
+
+    name: str
+    data: dict
+    unknowns: dict
+    functionals: dict
+
+    @property
+    def names(self):
+        """One name for each number: "p[1]", "p[2]", … (list of str)."""
+        return [
+            f"{name}[{','.join(str(i + 1) for i in index)}]" if shape else name
+            for name, shape in self.functionals.items() for index in np.ndindex(*shape)
+        ]  # fmt: skip
+
+    def compute(self, unknowns):
+        """The functionals of draws of the unknowns.
+
+        Parameters
+        ----------
+        unknowns : dict of name to (chain, draw, …) array, with the names and shapes of `unknowns`; for the hierarchical
+            network also ``w1``, ``w2``, ``w3`` (chain, draw, group, …), the weights of each category, beside ``sd1``,
+            ``sd2`` and ``sd3``
+
+        Returns
+        -------
+        dict of name to (chain, draw, …) array
+
+        Raises
+        ------
+        ValueError
+            For unknowns that are missing or of another shape, naming them all.
+        """
+        wanted = self.unknowns
+        if self.name == HIERARCHICAL and "w1" in unknowns and "mu1" not in unknowns:
+            each = {f"w{k}": self.unknowns[f"z{k}"] for k in (1, 2, 3)}
+            wanted = each | {f"sd{k}": () for k in (1, 2, 3)}
+        draws = {name: np.asarray(unknowns[name], dtype=float) for name in wanted if name in unknowns}
+        wrong = [f"{name}{list(shape)} is missing" for name, shape in wanted.items() if name not in draws]
+        lead = next(iter(draws.values())).shape[:2] if draws else ()
+        wrong += [
+            f"{name} has shape {value.shape}; wanted: {('chain', 'draw', *wanted[name])}"
+            + (f", {lead[0]} chains of {lead[1]} draws" if len(lead) == 2 else "")
+            for name, value in draws.items() if value.shape != (*lead, *wanted[name])
+        ]  # fmt: skip
+        if wrong:
+            raise ValueError(f"unknowns of {self.name}: {'; '.join(wrong)}")
+        return COMPUTE[self.name](self.data, draws)
+
+
+@lru_cache
+def load_posterior(name):
+    """A posterior by its name.
+
+    Returns
+    -------
+    Posterior
+
+    Raises
+    ------
+    ValueError
+        For a name that there is not.
+
+    Examples
+    --------
+    >>> from hbnn.reference import posteriors
+    >>> posteriors.NAMES
+    ('flat_moons-flat_bnn', 'rotated_moons-hierarchical_bnn', 'theophylline-curve_bnn')
+    >>> posterior = posteriors.load_posterior("flat_moons-flat_bnn")
+    >>> posterior.unknowns
+    {'w1': (2, 5), 'w2': (5, 5), 'w3': (5,)}
+    >>> posterior.data["X"].shape
+    (500, 2)
+    """
+    if name not in NAMES:
+        raise ValueError(f"no posterior called {name!r}; wanted: one of {join(map(repr, NAMES))}{guess(name, NAMES)}")
+    found = {key: np.asarray(value) for key, value in read_zipped(FOLDER / "data" / "data", name.split("-")[0]).items()}
+    return Posterior(name, found, *SHAPES[name](found))
+
+
+def read_zipped(folder, name):
+    """What is in ``<name>.json.zip``, as posteriordb stores data and draws."""
+    with zipfile.ZipFile(folder / f"{name}.json.zip") as file:
+        return json.loads(file.read(f"{name}.json"))
+
+
+def build_posterior(name):
+    """The posterior as a `pm.Model`, by the program in ``models/pymc`` of the database.
+
+    Examples
+    --------
+    >>> from hbnn.reference import posteriors
+    >>> model = posteriors.build_posterior("flat_moons-flat_bnn")
+    >>> [variable.name for variable in model.free_RVs]
+    ['w1', 'w2', 'w3']
+    """
+    model = name.split("-")[1]
+    spec = importlib.util.spec_from_file_location(model, FOLDER / "models" / "pymc" / f"{model}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.model(load_posterior(name).data)
+
+
+# --- shapes of the unknowns, and of the functionals
+
+
+def _list_flat(data):
+    n, places = int(data["H"]), len(data["X_new"])
+    return {"w1": (2, n), "w2": (n, n), "w3": (n,)}, {"p": (places,), "log_lik": ()}
+
+
+def _list_hierarchical(data):
+    n, groups, places = int(data["H"]), int(data["G"]), len(data["X_new"])
+    unknowns = {}
+    for k, shape in enumerate(((2, n), (n, n), (n,)), 1):
+        unknowns |= {f"mu{k}": shape, f"sd{k}": (), f"z{k}": (groups, *shape)}
+    return unknowns, {"p": (places,), "sd1": (), "sd2": (), "sd3": (), "log_lik": ()}
+
+
+def _list_curves(data):
+    n, places, own = int(data["H"]), len(data["x_new"]), len(data["x_own"])
+    unknowns = {"w": (n,), "b": (n,), "mu": (n + 1,), "tau_shape": (), "tau_level": (), "sigma": ()}
+    asked = {"curve": (places,), "apart": (places,), "own": (own,)}
+    return unknowns, asked | {"tau_shape": (), "tau_level": (), "sigma": (), "log_lik": ()}
+
+
+# --- from draws to functionals
+
+
+def _add_log(p, y):
+    """The log likelihood of labels, from probabilities (chain, draw, …)."""
+    return np.log(np.where(y == 1, p, 1 - p)).sum(axis=tuple(range(2, p.ndim)))
+
+
+def _compute_flat(data, draws):
+    lead = draws["w1"].shape[:2]
+    weights = {name: value.reshape(-1, *value.shape[2:]) for name, value in draws.items()}
+    ask = lambda X: prediction.predict_probability(weights, X).reshape(*lead, -1)  # noqa: E731
+    return {"p": ask(data["X_new"]), "log_lik": _add_log(ask(data["X"]), data["y"])}
+
+
+def _compute_hierarchical(data, draws):
+    """Of each category, only its own places are asked; they stand in `data` category by category."""
+    n_groups, n_obs = data["y"].shape
+    order = np.argsort(data["group_new"], kind="stable")
+    places = data["X_new"][order].reshape(n_groups, -1, 2)
+    weights = draws if "w1" in draws else prediction.combine_weights(draws)
+    p = prediction.predict_groups(weights, np.concatenate([data["X"], places], axis=1))
+    asked = np.empty((*p.shape[:2], len(order)))
+    asked[..., order] = p[..., n_obs:].reshape(*p.shape[:2], -1)
+    sds = {f"sd{k}": draws[f"sd{k}"] for k in (1, 2, 3)}
+    return {"p": asked, **sds, "log_lik": _add_log(p[..., :n_obs], data["y"])}
+
+
+def _compute_curves(data, draws):
+    """Mean curve and sd over patients at each time, four patients' own curves, and the log likelihood."""
+    lead = draws["sigma"].shape
+    flat = {name: value.reshape(-1, *value.shape[2:]) for name, value in draws.items()}
+    n = len(flat["sigma"])
+    parts = [
+        _compute_some_curves(data, {name: value[i : i + CHUNK] for name, value in flat.items()})
+        for i in range(0, n, CHUNK)
+    ]
+    found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return {name: value.reshape(*lead, *value.shape[1:]) for name, value in found.items()}
+
+
+def _compute_some_curves(data, p):
+    def find_units(x):
+        h = np.tanh(x[:, None] * p["w"][:, None] + p["b"][:, None]) - np.tanh(data["x0"] * p["w"] + p["b"])[:, None]
+        return np.concatenate([h, np.ones((*h.shape[:2], 1))], axis=2)
+
+    tau = np.column_stack([np.repeat(p["tau_shape"][:, None], int(data["H"]), axis=1), p["tau_level"]])
+    at_new, at_own, at_data = (find_units(data[name]) for name in ("x_new", "x_own", "x"))
+    log_lik, own = np.zeros(len(tau)), np.empty((len(tau), len(data["x_own"])))
+    for g in range(1, int(data["G"]) + 1):
+        rows, asked = data["group"] == g, data["group_own"] == g
+        found = readouts.predict_group(at_data[:, rows], data["y"][rows], at_own[:, asked], p["mu"], tau, p["sigma"])
+        log_lik, own[:, asked] = log_lik + found[0], found[1]
+    return {
+        "curve": np.einsum("dxr,dr->dx", at_new, p["mu"]),
+        "apart": np.sqrt(np.einsum("dxr,dr->dx", at_new**2, tau**2)),
+        "own": own,
+        **{name: p[name] for name in ("tau_shape", "tau_level", "sigma")},
+        "log_lik": log_lik,
+    }
+
+
+SHAPES = {FLAT: _list_flat, HIERARCHICAL: _list_hierarchical, CURVES: _list_curves}
+COMPUTE = {FLAT: _compute_flat, HIERARCHICAL: _compute_hierarchical, CURVES: _compute_curves}

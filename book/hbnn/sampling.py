@@ -1,0 +1,434 @@
+"""What PyMC and nutpie are told in this book: one core, a seed, no progress in stored outputs; and how ADVI starts."""
+
+import contextlib
+import logging
+import os
+import sys
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import pymc as pm
+import xarray as xr
+from pymc.variational import KLqp
+
+from hbnn import diagnostics
+from hbnn._checks import check_data, check_seed
+
+BACKENDS = ("numba", "c", "jax")
+STARTS = ("random", "zero", "fan-in")
+PROGRESS = "BNN_PROGRESS"  # the environment variable that switches progress off
+
+
+def is_watched():
+    """Whether somebody sees a progress bar: a terminal or a live notebook, unless BNN_PROGRESS is "off"."""
+    ipython = sys.modules.get("IPython")
+    is_kernel = ipython is not None and hasattr(ipython.get_ipython(), "kernel")
+    return os.environ.get(PROGRESS) != "off" and (is_kernel or sys.stderr.isatty())
+
+
+def __getattr__(name):
+    """`ONE_CORE`, for `pm.sample`, made when it is asked for, as whether somebody watches may change: four chains, one
+    after the other. PyMC's own check asks raw weights, which are not identified.
+    """
+    if name != "ONE_CORE":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    watched = is_watched()
+    return {"chains": 4, "cores": 1, "progressbar": watched, "quiet": True, "compute_convergence_checks": False}
+
+
+# --- ADVI
+
+
+@dataclass(frozen=True)
+class Advi:
+    """A fitted mean-field normal approximation.
+
+    Attributes
+    ----------
+    approx : PyMC's approximation
+    loss : (step,) array, the negative ELBO in nats, estimated at each step from one draw; with minibatches PyMC
+        divides it by (points in the data set / points in a batch)
+    model : the `pm.Model` it was fitted to
+
+    Examples
+    --------
+    Goes on from `fit_advi`.
+
+    >>> advi.loss.shape  # one number for each step
+    (2000,)
+    >>> advi.draw(100, seed=2)["mu"].shape
+    (100,)
+    """
+
+    approx: pm.variational.Approximation
+    loss: np.ndarray
+    model: pm.Model
+
+    def draw(self, n_draws, *, seed):
+        """Independent draws of the weights: dict of name to array (draw, …)."""
+        check_seed(seed)
+        posterior = self.approx.sample(n_draws, random_seed=seed)["posterior"]
+        return {rv.name: posterior[rv.name].values[0] for rv in self.model.free_RVs}
+
+
+def fit_advi(
+    model, n_steps, *, seed, start="random", start_sd=0.1, beta=1.0, optimizer=None, backend="numba", callbacks=()
+):
+    """Mean-field ADVI with PyMC's optimiser (one draw a step, windowed Adagrad) from a narrow start.
+
+    Parameters
+    ----------
+    model : pm.Model
+    n_steps : int, optimisation steps
+    seed : int, for the start and for the draws of each step
+    start : "random", standard normal means; "zero", all means 0, where a network without biases is stuck at a saddle;
+        or "fan-in", for wide layers: means of arrays with two axes or more normal with variance 1 / (first axis, the
+        units below), those of others, the biases, 0
+    start_sd : float > 0, standard deviation of every weight before the first step. PyMC's own is log(2) = 0.69,
+        from which a third of the fits of this book's flat network end in a nearly straight boundary
+    beta : float >= 0, weight of the KL divergence in the ELBO. Only 1 aims at the posterior
+    optimizer : one of PyMC's, such as `pm.adam(learning_rate=0.002)`; default its windowed Adagrad
+    backend : "numba", "c" (needs a compiler) or "jax"
+    callbacks : functions of (approx, losses, step), called after each step
+
+    Returns
+    -------
+    Advi
+        After Ctrl-C, or a callback's StopIteration, as far as it came, with a warning that says so.
+
+    Raises
+    ------
+    ValueError
+        For an argument out of range.
+    KeyboardInterrupt
+        When interrupted before the first step was finished.
+
+    Source: Kucukelbir et al. (2017), Automatic Differentiation Variational Inference, JMLR 18.
+
+    Examples
+    --------
+    Three numbers with noise 1, whose mean has the prior N(0, 1): its posterior is N(1.5, 0.5²).
+
+    >>> import pymc as pm
+    >>> from hbnn import sampling
+    >>> with pm.Model() as model:
+    ...     mu = pm.Normal("mu")
+    ...     y = pm.Normal("y", mu, 1, observed=[1.0, 2.0, 3.0])
+    >>> advi = sampling.fit_advi(model, 2000, seed=1, optimizer=pm.adam(learning_rate=0.02))
+    >>> draws = advi.draw(1000, seed=2)["mu"]
+    >>> bool(abs(draws.mean() - 1.5) < 0.1), bool(abs(draws.std() - 0.5) < 0.1)
+    (True, True)
+    """
+    check_seed(seed)
+    if backend not in BACKENDS:
+        raise ValueError(f"backend={backend!r}; wanted: one of {', '.join(BACKENDS)}")
+    if start not in STARTS:
+        raise ValueError(f"start={start!r}; wanted: {', '.join(map(repr, STARTS[:-1]))} or {STARTS[-1]!r}")
+    if not start_sd > 0:
+        raise ValueError(f"start_sd={start_sd}; wanted: a standard deviation above 0")
+    if not 0 <= beta < np.inf:
+        raise ValueError(f"beta={beta}; wanted: a weight of at least 0; 1 is Bayes' rule")
+    if n_steps < 1:
+        raise ValueError(f"n_steps={n_steps}; wanted: at least 1")
+    start_seed, fit_seed = np.random.SeedSequence(seed).generate_state(2)
+    rng = np.random.default_rng(start_seed)
+    shapes = {name: value.shape for name, value in model.initial_point().items()}
+    scale = {name: _scale_start(start, shape) for name, shape in shapes.items()}
+    means = {name: scale[name] * rng.normal(size=shape) for name, shape in shapes.items()}
+    sds = {name: np.full(int(np.prod(shape)), start_sd) for name, shape in shapes.items()}  # PyMC wants them flat
+    normal = pm.MeanField(model=model, start=means, start_sigma=sds, random_seed=int(fit_seed))
+    options = {} if optimizer is None else {"obj_optimizer": optimizer}
+    with _quiet():
+        approx = pm.fit(
+            n_steps, method=KLqp(normal, beta=beta), model=model, backend=backend, callbacks=callbacks,
+            progressbar=is_watched(), **options,
+        )  # fmt: skip
+    loss = np.asarray(approx.hist)
+    if len(loss) == 0:  # PyMC returns an interrupted fit without a word
+        raise KeyboardInterrupt
+    if len(loss) < n_steps:
+        warnings.warn(f"Interrupted: {len(loss):,} of {n_steps:,} steps were taken.", stacklevel=2)
+    return Advi(approx, loss, model)
+
+
+@contextlib.contextmanager
+def _quiet():
+    """Keep PyMC's closing line out of stored outputs; warnings still show."""
+    logger = logging.getLogger("pymc")
+    level = logger.level
+    logger.setLevel(max(level, logging.WARNING))
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+def _scale_start(start, shape):
+    """Standard deviation of the means that `fit_advi` starts from."""
+    if start == "fan-in":
+        return shape[0] ** -0.5 if len(shape) > 1 else 0.0
+    return 1.0 if start == "random" else 0.0
+
+
+# --- NUTS until the verdict holds
+
+MOST_RUNS = 4
+
+
+def sample_until(identify, *args, random_seed, most=MOST_RUNS, sample=pm.sample, **options):
+    """Sample, ask the book's verdict, and while it says no, sample more chains and keep them all.
+
+    The first run is `sample` with `random_seed`, draw for draw. Each later one has a seed derived from it and a warm-up
+    of its own, and its chains are put beside those that there are. More chains, rather than longer ones, also ask
+    whether there is a place that the first ones did not find.
+
+    Parameters
+    ----------
+    identify : function of the posterior so far, a Dataset (chain, draw, …), to what is identified: a dict as
+        `diagnostics.verdict` takes it
+    args, options : what `sample` takes
+    random_seed : int
+    most : int, runs of `sample` in all
+    sample : function returning a DataTree, such as `pm.sample` or `cached(pm.sample)`
+
+    Returns
+    -------
+    DataTree
+        All chains, and as attribute ``verdicts`` whether the verdict held after each run. There is a warning where it
+        never did, and after Ctrl-C, when those runs are kept that were finished.
+
+    Raises
+    ------
+    ValueError
+        For `most` below 1; as `diagnostics.verdict` for what `identify` returns.
+
+    Source: the limits are those of Vehtari et al. (2021); what stopping does to errors: chapter ``verdict``.
+
+    Examples
+    --------
+    >>> import pymc as pm
+    >>> from hbnn import sampling
+    >>> with pm.Model() as model:
+    ...     mu = pm.Normal("mu")
+    ...     y = pm.Normal("y", mu, 1, observed=[1.0, 2.0, 3.0])
+    >>> def identify(posterior):
+    ...     return {"mu": posterior["mu"]}
+    >>> tree = sampling.sample_until(identify, model=model, random_seed=1, **sampling.ONE_CORE)
+    >>> tree.attrs["verdicts"]  # the first run was enough
+    [True]
+    >>> bool(abs(tree["posterior"]["mu"].mean() - 1.5) < 0.1)
+    True
+    """
+    check_seed(random_seed)
+    if most < 1:
+        raise ValueError(f"most={most}; wanted: at least 1 run")
+    later = np.random.SeedSequence(random_seed).generate_state(most)[1:]
+    tree, verdicts = None, []
+    for seed in (random_seed, *later.tolist()):
+        try:
+            run = sample(*args, random_seed=seed, **options)
+        except KeyboardInterrupt:
+            if tree is None:
+                raise
+            warnings.warn(f"Interrupted: the {tree['posterior'].sizes['chain']} chains before are kept.", stacklevel=2)
+            break
+        tree = run if tree is None else join_chains(tree, run)
+        found = diagnostics.verdict(identify(tree["posterior"].to_dataset()), tree)
+        verdicts.append(found.converged)
+        if found.converged:
+            break
+    else:
+        warnings.warn(f"The verdict still fails after {most} runs. {found}", stacklevel=2)
+    tree.attrs["verdicts"] = verdicts
+    return tree
+
+
+def join_chains(tree, run):
+    """The chains of two runs of one model side by side.
+
+    Parameters
+    ----------
+    tree, run : DataTree from `pm.sample` or `sample_nuts`, with as many draws each and seeds of their own
+
+    Returns
+    -------
+    DataTree
+        The chains of `run` are numbered on; what has no chains, such as the data, is that of `tree`.
+
+    Raises
+    ------
+    ValueError
+        When the chains of one have another length than those of the other.
+
+    Examples
+    --------
+    Goes on from `sample_until`.
+
+    >>> more = pm.sample(model=model, random_seed=2, **sampling.ONE_CORE)
+    >>> sampling.join_chains(tree, more)["posterior"]["mu"].shape
+    (8, 1000)
+    """
+    sizes = [part["posterior"].sizes["draw"] for part in (tree, run)]
+    if sizes[0] != sizes[1]:
+        raise ValueError(f"the chains have {sizes[0]:,} and {sizes[1]:,} draws; wanted: as many in both runs")
+    n = tree["posterior"].sizes["chain"]
+    joined = {}
+    for name, group in tree.children.items():
+        joined[name] = group.to_dataset()
+        if "chain" in group.dims:
+            other = run[name].to_dataset().assign_coords(chain=np.arange(n, n + run[name].sizes["chain"]))
+            joined[name] = xr.concat([joined[name], other], dim="chain", combine_attrs="override")
+    return xr.DataTree.from_dict(joined)
+
+
+# --- NUTS with a model that is compiled once
+
+
+def compile_nuts(model):
+    """Compile a model for nutpie once, and sample it with several data sets: ``.with_data(X=…, labels=…)``.
+
+    Parameters
+    ----------
+    model : pm.Model, such as `fuse` returns. Its deterministic variables are kept unless their shapes follow the data:
+        those of known shape are, and those whose dims are all coords that no data have
+
+    Returns
+    -------
+    nutpie's compiled model
+
+    Raises
+    ------
+    TypeError
+        When `model` is no PyMC model.
+
+    Examples
+    --------
+    >>> import pymc as pm
+    >>> from hbnn import sampling
+    >>> with pm.Model() as model:
+    ...     seen = pm.Data("seen", [1.0, 2.0, 3.0])
+    ...     mu = pm.Normal("mu")
+    ...     y = pm.Normal("y", mu, 1, observed=seen)
+    >>> compiled = sampling.compile_nuts(model)
+    >>> other = compiled.with_data(seen=[7.0, 8.0, 9.0])
+    >>> compiled.n_dim, other.n_dim  # unknowns
+    (1, 1)
+    """
+    import nutpie
+
+    if not isinstance(model, pm.Model):
+        raise TypeError(f"model is a {type(model).__name__}; wanted: a pm.Model")
+    dims = model.named_vars_to_dims
+    moving = {dim for data in model.data_vars for dim in dims.get(data.name, ())}
+    fixed = [
+        variable for variable in model.deterministics
+        if None not in variable.type.shape or set(dims.get(variable.name) or [None]) <= model.coords.keys() - moving
+    ]  # fmt: skip
+    names = [variable.name for variable in (*model.free_RVs, *fixed)]
+    return nutpie.compile_pymc_model(model, var_names=names, freeze_model=False)
+
+
+def sample_nuts(compiled, *, seed, chains=4, draws=1000, tune=1000, target_accept=0.8):
+    """`nutpie.sample` on one core, with the draws that `pm.sample` would give for the same seed.
+
+    Parameters
+    ----------
+    compiled : what `compile_nuts` returns
+    seed : int
+    chains, draws, tune : int, `draws` kept and `tune` discarded in each chain
+    target_accept : float between 0 and 1
+
+    Returns
+    -------
+    DataTree
+        With ``posterior`` and ``sample_stats``, as nutpie has them.
+
+    Raises
+    ------
+    TypeError
+        For a `pm.Model`, which `pm.sample` takes.
+
+    Source: Hoffman and Gelman (2014), The No-U-Turn Sampler, JMLR 15.
+
+    Examples
+    --------
+    Goes on from `compile_nuts`. The posterior means are 1.5 and 6.
+
+    >>> for network in (compiled, other):
+    ...     tree = sampling.sample_nuts(network, seed=1)
+    ...     print(bool(abs(tree["posterior"]["mu"].mean() - 1.5) < 0.1))
+    True
+    False
+    """
+    import nutpie
+
+    check_seed(seed)
+    if isinstance(compiled, pm.Model):
+        raise TypeError("compiled is a pm.Model; wanted: what compile_nuts makes of it, or pm.sample(model=…)")
+    return nutpie.sample(
+        compiled, draws=draws, tune=max(tune, 1), chains=chains, cores=1, seed=derive_seed(seed), save_warmup=False,
+        target_accept=target_accept, progress_bar=is_watched(),
+    )  # fmt: skip
+
+
+def derive_seed(seed):
+    """The seed that `pm.sample` hands to nutpie (int).
+
+    Examples
+    --------
+    >>> from hbnn import sampling
+    >>> sampling.derive_seed(1)
+    16503759
+    """
+    return int(np.random.default_rng(seed).spawn(1)[0].integers(2**30))
+
+
+def sample_groups(compiled, X, y, *, seed, **options):
+    """NUTS for each group by itself, with a model that is compiled once.
+
+    Parameters
+    ----------
+    compiled : what `compile_nuts` makes of a network of one group, with data named ``X`` and ``labels``
+    X : (group, obs, feature) array, or a list of (obs, feature) arrays
+    y : (group, obs) array of 0 and 1, or a list of (obs,) arrays
+    seed : int; each group gets a seed derived from it
+    options : as in `sample_nuts`
+
+    Returns
+    -------
+    list of DataTree, one for each group
+
+    Raises
+    ------
+    ValueError
+        As `_checks.check_data`, for any group, before the first is sampled.
+
+    Examples
+    --------
+    Three categories; to be quick, a line in place of a network:
+
+    >>> import pymc as pm
+    >>> from bookkit import data
+    >>> from hbnn import sampling
+    >>> moons = data.rotated_moons(seed=1, n_groups=3)
+    >>> with pm.Model() as model:
+    ...     X = pm.Data("X", moons.X_train[0])
+    ...     labels = pm.Data("labels", moons.y_train[0])
+    ...     w = pm.Normal("w", shape=2)
+    ...     y = pm.Bernoulli("y", logit_p=X @ w, observed=labels)
+    >>> trees = sampling.sample_groups(
+    ...     sampling.compile_nuts(model), moons.X_train, moons.y_train, seed=1, chains=2
+    ... )
+    >>> len(trees), trees[0]["posterior"]["w"].shape
+    (3, (2, 1000, 2))
+    """
+    check_seed(seed)
+    if len(X) != len(y):
+        raise ValueError(f"X has {len(X)} groups, y has {len(y)}; wanted: labels for each group")
+    groups = [check_data(points, labels, name=f"y[{g}]") for g, (points, labels) in enumerate(zip(X, y, strict=True))]
+    seeds = np.random.SeedSequence(seed).generate_state(len(X))
+    return [
+        sample_nuts(compiled.with_data(X=points, labels=labels), seed=int(group_seed), **options)
+        for (points, labels), group_seed in zip(groups, seeds, strict=True)
+    ]

@@ -1,0 +1,299 @@
+"""Relabelling hidden units: the changes of a network's weights that change no prediction, and how to undo them.
+
+A layer of n tanh units can be permuted, and each unit's sign flipped with all weights into and out of it, in 2^n n!
+ways without a trace in the output: signed permutations. Chains therefore disagree on weights without need.
+`align` picks for each draw the labelling nearest to a reference, and then weights can be compared.
+
+Weights are a dict ``w1`` (draw, …, feature, hidden_1), ``w2`` (draw, …, hidden_1, hidden_2), …, the last (draw, …,
+hidden_n) for a single output. "…" is nothing, or one axis such as the categories: all members of a draw are then
+relabelled alike, as a hierarchical network demands.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from hbnn._checks import check_count, check_seed
+
+MAX_SWEEPS = 50
+
+
+@dataclass(frozen=True)
+class Labelling:
+    """One signed permutation for each draw and hidden layer.
+
+    Attributes
+    ----------
+    order : tuple of (draw, unit) int arrays, one for each hidden layer; the unit that takes place u is order[…, u]
+    sign : tuple of (draw, unit) arrays of +1 and -1, the sign that it takes there
+
+    Examples
+    --------
+    Two hidden units change places, and one of them its sign:
+
+    >>> import numpy as np
+    >>> from hbnn import symmetry
+    >>> labelling = symmetry.Labelling((np.array([[1, 0]]),), (np.array([[1, -1]]),))
+    >>> weights = {"w1": np.array([[[1.0, 2.0]]]), "w2": np.array([[3.0, 4.0]])}
+    >>> symmetry.relabel(labelling, weights)
+    {'w1': array([[[ 2., -1.]]]), 'w2': array([[ 4., -3.]])}
+    """
+
+    order: tuple
+    sign: tuple
+
+    def __post_init__(self):
+        for order, sign in zip(self.order, self.sign, strict=True):
+            if np.shape(order) != np.shape(sign) or np.ndim(order) != 2:
+                raise ValueError(
+                    f"order has shape {np.shape(order)}, sign {np.shape(sign)}; wanted: (draw, unit) for both"
+                )
+            if (np.sort(order, axis=1) != np.arange(order.shape[1])).any():
+                raise ValueError("order is no permutation of the units; wanted: each unit once in each draw")
+            if not np.isin(sign, (-1, 1)).all():
+                raise ValueError("sign holds other numbers than 1 and -1; wanted: one sign for each unit")
+
+
+def draw_labelling(n_draws, n_hidden, *, seed):
+    """A random signed permutation for each draw and layer, all equally likely.
+
+    Parameters
+    ----------
+    n_draws : int
+    n_hidden : ints, units in each hidden layer
+    seed : int
+
+    Returns
+    -------
+    Labelling
+
+    Examples
+    --------
+    >>> from hbnn import symmetry
+    >>> labelling = symmetry.draw_labelling(2, [3, 3], seed=1)
+    >>> labelling.order[0]  # of the first hidden layer, (draw, unit)
+    array([[0, 1, 2],
+           [2, 0, 1]])
+    >>> labelling.sign[0]
+    array([[ 1, -1, -1],
+           [ 1, -1, -1]])
+    """
+    check_seed(seed)
+    check_count(n_draws, "n_draws")
+    if np.ndim(n_hidden) != 1 or not all(isinstance(n, int | np.integer) and n >= 1 for n in n_hidden):
+        raise ValueError(f"n_hidden={n_hidden}; wanted: numbers of units, each at least 1")
+    rng = np.random.default_rng(seed)
+    order = tuple(rng.permuted(np.tile(np.arange(n), (n_draws, 1)), axis=1) for n in n_hidden)
+    return Labelling(order, tuple(rng.choice([-1, 1], size=(n_draws, n)) for n in n_hidden))
+
+
+def relabel(labelling, weights):
+    """Relabel the hidden units of every draw. No prediction of a tanh network without biases changes.
+
+    Parameters
+    ----------
+    labelling : Labelling
+    weights : dict, as the module describes them
+
+    Returns
+    -------
+    dict of arrays in the shapes of `weights`
+
+    Raises
+    ------
+    ValueError
+        For other layers, widths or draws than in `labelling`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bookkit import data
+    >>> from hbnn import prediction, symmetry
+    >>> rng = np.random.default_rng(1)
+    >>> shapes = {"w1": (10, 2, 5), "w2": (10, 5, 5), "w3": (10, 5)}
+    >>> weights = {name: rng.normal(size=shape) for name, shape in shapes.items()}
+    >>> relabelled = symmetry.relabel(symmetry.draw_labelling(10, [5, 5], seed=1), weights)
+    >>> bool(np.allclose(relabelled["w1"], weights["w1"]))
+    False
+    >>> p = [prediction.predict_probability(w, data.grid(10)) for w in (weights, relabelled)]
+    >>> bool(np.allclose(*p))
+    True
+    """
+    arrays = _check_weights(weights)
+    widths = [w.shape[-1] for w in arrays[:-1]]
+    found = [order.shape[1] for order in labelling.order]
+    if widths != found or len(arrays[0]) != len(labelling.order[0]):
+        raise ValueError(
+            f"labelling is of {len(labelling.order[0])} draws and {found} units; "
+            f"wanted: {len(arrays[0])} draws and {widths} units, as the weights have"
+        )
+    last = len(arrays) - 1
+    relabelled = []
+    for k, w in enumerate(arrays):
+        if k > 0:  # rows: the units that come in
+            w = _take(w, labelling.order[k - 1], labelling.sign[k - 1], axis=-1 if k == last else -2)
+        if k < last:  # columns: the units that it makes
+            w = _take(w, labelling.order[k], labelling.sign[k], axis=-1)
+        relabelled.append(w)
+    return dict(zip(weights, relabelled, strict=True))
+
+
+def _take(w, order, sign, axis):
+    """Units of `w` along `axis` in their new places, with their signs; `order` and `sign` are (draw, unit)."""
+    shape = [1] * w.ndim
+    shape[0], shape[axis] = order.shape
+    return np.take_along_axis(w, order.reshape(shape), axis=axis) * sign.reshape(shape)
+
+
+def align(weights, *, reference=None, seed, n_passes=3, n_starts=4):
+    """The labelling of each draw in which its weights are nearest to a reference, in the sum of squares.
+
+    One layer's best signed permutation, the others' held, is an assignment problem, which the Hungarian method solves;
+    layers take turns until nothing changes. That can end in a local optimum, so several starts are tried and the best
+    is kept: from the last layer backwards, from the first layer forwards, the labelling as drawn, and random ones.
+
+    Parameters
+    ----------
+    weights : dict, as the module describes them
+    reference : dict of arrays without the axis of draws; default: the last draw, then the mean of the aligned
+        draws, `n_passes` times
+    seed : int, for the random starts
+    n_passes : int, at least 1
+    n_starts : int, at least 3
+
+    Returns
+    -------
+    Labelling, and the reference that was used last (dict)
+
+    Raises
+    ------
+    ValueError
+        For weights that make no network, NaN, or a reference of other shapes.
+
+    Source: weight matching of Ainsworth et al. (2023), Git Re-Basin, ICLR, with signs.
+
+    Examples
+    --------
+    One network, labelled ten times at random; aligned, the ten are the same again:
+
+    >>> import numpy as np
+    >>> from hbnn import symmetry
+    >>> rng = np.random.default_rng(1)
+    >>> network = {"w1": rng.normal(size=(2, 5)), "w2": rng.normal(size=5)}
+    >>> same = {name: np.stack([w] * 10) for name, w in network.items()}
+    >>> mixed = symmetry.relabel(symmetry.draw_labelling(10, [5], seed=1), same)
+    >>> labelling, reference = symmetry.align(mixed, seed=1)
+    >>> aligned = symmetry.relabel(labelling, mixed)
+    >>> [bool(np.allclose(w["w1"], w["w1"][0])) for w in (mixed, aligned)]
+    [False, True]
+    """
+    arrays = _check_weights(weights)
+    check_seed(seed)
+    if n_passes < 1 or n_starts < 3:
+        raise ValueError(f"n_passes={n_passes}, n_starts={n_starts}; wanted: at least 1 and at least 3")
+    given = reference is not None
+    reference = reference if given else {name: w[-1] for name, w in weights.items()}
+    wanted = {name: np.shape(w)[1:] for name, w in weights.items()}
+    if {name: np.shape(w) for name, w in reference.items()} != wanted:
+        raise ValueError(f"reference has shapes {[np.shape(w) for w in reference.values()]}; wanted: {wanted}")
+    for turn in range(1 if given else n_passes):
+        labelling = _match(arrays, [np.asarray(w, float) for w in reference.values()], seed, n_starts)
+        if not given and turn < n_passes - 1:
+            reference = {name: w.mean(axis=0) for name, w in relabel(labelling, weights).items()}
+    return labelling, reference
+
+
+def _match(arrays, reference, seed, n_starts):
+    """The best of several descents, draw by draw."""
+    n_draws, widths = len(arrays[0]), [w.shape[-1] for w in arrays[:-1]]
+    identity = Labelling(
+        tuple(np.tile(np.arange(n), (n_draws, 1)) for n in widths), tuple(np.ones((n_draws, n), int) for n in widths)
+    )
+    starts = [(identity, "out"), (identity, "into"), (identity, "both")]
+    starts += [(draw_labelling(n_draws, widths, seed=seed + k), "both") for k in range(n_starts - 3)]
+    best = None
+    for start, first_look in starts:
+        order, sign, gain = _descend(arrays, reference, start, first_look)
+        if best is None:
+            best = order, sign, gain
+            continue
+        better = gain > best[2] + 1e-12 * np.abs(best[2])
+        for k in range(len(widths)):
+            best[0][k][better], best[1][k][better] = order[k][better], sign[k][better]
+        best[2][better] = gain[better]
+    return Labelling(tuple(best[0]), tuple(best[1]))
+
+
+def _descend(arrays, reference, start, first_look):
+    """Layers take turns, all draws at once, until no labelling changes: order, sign, inner product with the reference.
+
+    In the first sweep a unit is compared by the weights "out" of it, the last layer's first, by those "into" it, the
+    first layer's first, or by "both".
+    """
+    order, sign = [o.copy() for o in start.order], [s.copy() for s in start.sign]
+    n_layers = len(order)
+    active = np.arange(len(arrays[0]))
+    for sweep in range(MAX_SWEEPS):
+        before = [o[active] * s[active] + s[active] for o, s in zip(order, sign, strict=True)]
+        look = first_look if sweep == 0 else "both"
+        for k in range(n_layers) if look == "into" else reversed(range(n_layers)):
+            similar = _compare(arrays, reference, order, sign, k, active, look)
+            for d, s in zip(active, similar, strict=True):
+                rows, columns = linear_sum_assignment(np.abs(s), maximize=True)
+                order[k][d, columns] = rows
+                sign[k][d, columns] = np.where(s[rows, columns] < 0, -1, 1)
+        after = [o[active] * s[active] + s[active] for o, s in zip(order, sign, strict=True)]
+        same = np.all([(a == b).all(axis=1) for a, b in zip(after, before, strict=True)], axis=0)
+        active = active[~same]
+        if len(active) == 0:
+            break
+    named = {f"w{k}": w for k, w in enumerate(arrays, 1)}
+    moved = relabel(Labelling(tuple(order), tuple(sign)), named)
+    gain = sum((w * r).reshape(len(w), -1).sum(axis=1) for w, r in zip(moved.values(), reference, strict=True))
+    return order, sign, gain
+
+
+def _compare(arrays, reference, order, sign, k, active, look):
+    """Inner product of unit i of hidden layer k (as drawn) with unit j of the reference: (active draw, i, j)."""
+    product = 0.0
+    if look != "into" and k + 1 == len(arrays) - 1:
+        out = arrays[k + 1][active]
+        product = product + np.einsum("dai,aj->dij", _group(out, 1), _group(reference[k + 1][None], 1)[0])
+    elif look != "into":
+        out = _take(arrays[k + 1][active], order[k + 1][active], sign[k + 1][active], axis=-1)
+        to = _group(reference[k + 1][None], 2)[0]
+        product = product + np.einsum("daio,ajo->dij", _group(out, 2), to, optimize=True)
+    if look != "out":
+        into = arrays[k][active]
+        if k > 0:
+            into = _take(into, order[k - 1][active], sign[k - 1][active], axis=-2)
+        product = product + np.einsum("dafi,afj->dij", _group(into, 2), _group(reference[k][None], 2)[0], optimize=True)
+    return product
+
+
+def _group(w, n_own):
+    """`w` (draw, …, own axes) with exactly one axis between."""
+    return w.reshape(len(w), -1, *w.shape[-n_own:])
+
+
+def _check_weights(weights):
+    """The arrays of a network, or the ValueError that `align` and `relabel` document."""
+    wanted = "wanted: w1 (draw, …, feature, hidden_1), w2 (draw, …, hidden_1, hidden_2), …, the last (draw, …, hidden)"
+    if not isinstance(weights, Mapping):
+        raise ValueError(f"weights is a {type(weights).__name__}; {wanted.replace('w1', 'a dict, w1', 1)}")
+    arrays = [np.asarray(w, dtype=float) for w in weights.values()]
+    shapes = ", ".join(str(w.shape) for w in arrays)
+    if len(arrays) < 2:
+        raise ValueError(f"weights has {len(arrays)} layers; {wanted}")
+    *inner, last = arrays
+    if any(w.ndim not in (3, 4) or w.ndim != inner[0].ndim for w in inner) or last.ndim != inner[0].ndim - 1:
+        raise ValueError(f"weights has shapes {shapes}; {wanted}")
+    chained = [w.shape[-1] for w in inner] == [*(w.shape[-2] for w in inner[1:]), last.shape[-1]]
+    n_own = [2] * len(inner) + [1]
+    if not chained or len({w.shape[:-n] for w, n in zip(arrays, n_own, strict=True)}) > 1 or len(last) == 0:
+        raise ValueError(f"weights has shapes {shapes}, which do not fit together; {wanted}")
+    if not all(np.isfinite(w).all() for w in arrays):
+        raise ValueError("weights holds NaN or infinite numbers; wanted: finite numbers")
+    return arrays

@@ -1,0 +1,178 @@
+"""What the tests of the assignments say: equal up to rounding, or within four errors, or what is wrong instead."""
+
+import numpy as np
+from scipy.stats import f, norm
+
+N_ERRORS = 4
+BY_CHANCE = 2 * norm.sf(N_ERRORS)  # a right answer fails in 1 of 16,000 comparisons
+
+
+def expect_equal(found, wanted, hint):
+    """Pass where `found` has the shape and, up to rounding, the values of `wanted`.
+
+    Parameters
+    ----------
+    found : what a student's function returned, of any type
+    wanted : number or array
+    hint : str, what to look at
+
+    Raises
+    ------
+    AssertionError
+        With the hint, what came and what is wanted.
+
+    Examples
+    --------
+    >>> from teach import grading
+    >>> grading.expect_equal([1.0, 2.0], [1.0, 2.0], "the means")
+    >>> grading.expect_equal([1.0, 2.5], [1.0, 2.0], "Look at the means")
+    Traceback (most recent call last):
+        ...
+    AssertionError: Look at the means. Yours is 2.5 at index (1,); wanted: 2
+    """
+    found, wanted = expect_numbers(found, np.shape(wanted), hint), np.asarray(wanted, dtype=float)
+    off = np.abs(found - wanted)
+    if not (np.isfinite(found).all() and (off <= 1e-6 * np.maximum(1, np.abs(wanted))).all()):
+        at = int(np.argmax(np.where(np.isfinite(off), off, np.inf)))
+        place = f" at index {tuple(int(i) for i in np.unravel_index(at, wanted.shape))}" if wanted.ndim else ""
+        raise AssertionError(f"{hint}. Yours is {found.flat[at]:.6g}{place}; wanted: {wanted.flat[at]:.6g}")
+
+
+def expect_within(found, wanted, error, hint):
+    """Pass where the number `found` is within four errors of `wanted`.
+
+    Parameters
+    ----------
+    found : what a student's function returned
+    wanted : float
+    error : float > 0, the Monte Carlo standard error of found - wanted, with what both drew
+    hint : str, what to look at
+
+    Raises
+    ------
+    AssertionError
+        As `expect_equal`.
+    ValueError
+        For an error that is not above 0: nothing could be within it.
+
+    Examples
+    --------
+    >>> from teach import grading
+    >>> grading.expect_within(0.53, 0.5, error=0.01, hint="Look at the mean")
+    >>> grading.expect_within(0.63, 0.5, error=0.01, hint="Look at the mean")
+    Traceback (most recent call last):
+        ...
+    AssertionError: Look at the mean. Yours is 0.63; wanted: 0.5 ± 0.01, within 4 errors
+    """
+    if not error > 0:
+        raise ValueError(f"error={error}; wanted: a standard error above 0")
+    found = float(expect_numbers(found, (), hint))
+    if not abs(found - wanted) <= N_ERRORS * error:
+        near = f"{wanted:.4g} ± {error:.2g}, within {N_ERRORS} errors"
+        raise AssertionError(f"{hint}. Yours is {found:.4g}; wanted: {near}")
+
+
+def expect_error(found, wanted, n_found, n_wanted, hint):
+    """Pass where two standard errors agree, each estimated as the standard deviation of so many independent numbers.
+
+    Judged by an F test of the two variances, at the odds of four errors.
+
+    Parameters
+    ----------
+    found : what a student's function returned
+    wanted : float > 0
+    n_found, n_wanted : int, numbers behind each
+    hint : str, what to look at
+
+    Raises
+    ------
+    AssertionError
+        As `expect_equal`.
+
+    Examples
+    --------
+    >>> from teach import grading
+    >>> grading.expect_error(0.11, 0.1, n_found=100, n_wanted=100, hint="Look at the error")
+    >>> grading.expect_error(0.3, 0.1, n_found=100, n_wanted=100, hint="Look at the error")
+    Traceback (most recent call last):
+        ...
+    AssertionError: Look at the error. Your error is 0.3; wanted: 0.1, from 0.0665 to 0.15
+    """
+    found = float(expect_numbers(found, (), hint))
+    ratio = f(n_found - 1, n_wanted - 1)
+    if not (found > 0 and 2 * min(ratio.cdf((found / wanted) ** 2), ratio.sf((found / wanted) ** 2)) > BY_CHANCE):
+        low, high = wanted * np.sqrt(ratio.ppf([BY_CHANCE / 2, 1 - BY_CHANCE / 2]))
+        raise AssertionError(f"{hint}. Your error is {found:.3g}; wanted: {wanted:.3g}, from {low:.3g} to {high:.3g}")
+
+
+def expect_numbers(found, shape, hint):
+    """What a student's function returned as an array of floats, whether it was an array, a list or a tuple.
+
+    Parameters
+    ----------
+    found : of any type
+    shape : tuple of int
+    hint : str, what was to be returned
+
+    Returns
+    -------
+    float array of that shape
+
+    Raises
+    ------
+    AssertionError
+        With the hint and what came instead, for what is no numbers, or numbers of another shape.
+
+    Examples
+    --------
+    >>> from teach import grading
+    >>> grading.expect_numbers([1, 2], (2,), "Two means")
+    array([1., 2.])
+    >>> grading.expect_numbers(None, (2,), "Two means")
+    Traceback (most recent call last):
+        ...
+    AssertionError: Two means. Yours is None: is there a return?
+    """
+    if found is None:
+        raise AssertionError(f"{hint}. Yours is None: is there a return?")
+    try:
+        numbers = np.asarray(found, dtype=float)
+    except (TypeError, ValueError):
+        raise AssertionError(f"{hint}. Yours is {found!r:.80}; wanted: numbers of shape {shape}") from None
+    if numbers.shape != shape:
+        raise AssertionError(f"{hint}. Yours has shape {numbers.shape}; wanted: {shape}")
+    return numbers
+
+
+def expect_parts(found, n, hint):
+    """What a student's function returned, where that is `n` things of their own shapes.
+
+    Parameters
+    ----------
+    found : of any type
+    n : int
+    hint : str, what was to be returned
+
+    Returns
+    -------
+    list of the n things
+
+    Raises
+    ------
+    AssertionError
+        With the hint and what came instead, for anything but a tuple, list or array of that length.
+
+    Examples
+    --------
+    >>> from teach import grading
+    >>> grading.expect_parts(("a", [1, 2]), 2, "A name and its numbers")
+    ['a', [1, 2]]
+    >>> grading.expect_parts("a", 2, "A name and its numbers")
+    Traceback (most recent call last):
+        ...
+    AssertionError: A name and its numbers. Yours is 'a'; wanted: 2 things
+    """
+    a_row = isinstance(found, tuple | list) or (isinstance(found, np.ndarray) and found.ndim > 0)
+    if not (a_row and len(found) == n):
+        raise AssertionError(f"{hint}. Yours is {found!r:.80}; wanted: {n} things")
+    return list(found)
