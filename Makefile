@@ -89,10 +89,12 @@ binder-check: $(INSTALLED) $(READER)/.installed  ## run chapters as a Binder pod
 browser:  ## install a Chromium for the site tests, where that can be done
 	@book/tools/browser.sh
 
-lint: $(INSTALLED)  ## ruff, codespell, the workflows against their schema, the types of the live pages
+lint: $(INSTALLED)  ## ruff, codespell, who imports whom, types of the library and the live pages, workflows against their schema
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/codespell
+	$(BIN)/uv tool run --quiet --python $(BIN)/python --from import-linter==2.17 lint-imports pyproject.toml --no-logo --no-cache
+	$(BIN)/uv tool run --quiet --python $(BIN)/python mypy@2.4.1 --python-executable $(BIN)/python
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms $(filter-out %/config.yml,$(wildcard .github/ISSUE_TEMPLATE/*.yml))

@@ -187,17 +187,18 @@ def find_unseeded(nb, functions=None):
 
 
 @cache
-def list_seeded(package=chapters.BOOK / "bnn"):
-    """List the functions of a package that take a seed: a dict from full name to the place of the argument."""
+def list_seeded(packages=(chapters.BOOK / "hbnn", chapters.BOOK / "bookkit")):
+    """List the functions of packages that take a seed: a dict from full name to the place of the argument."""
     places = {}
-    for path in sorted(package.glob("*.py")):
+    for package, path in [(p, path) for p in packages for path in sorted(p.rglob("*.py"))]:
         for function in ast.parse(path.read_text(encoding="utf-8")).body:
             if not isinstance(function, ast.FunctionDef):
                 continue
             positional = [argument.arg for argument in function.args.posonlyargs + function.args.args]
             if "seed" in positional + [argument.arg for argument in function.args.kwonlyargs]:
                 place = positional.index("seed") if "seed" in positional else None
-                places[f"{package.name}.{path.stem}.{function.name}"] = place
+                module = ".".join(path.relative_to(package.parent).with_suffix("").parts)
+                places |= {f"{name}.{function.name}": place for name in (module, package.name)}  # or from its top
     return places
 
 
@@ -239,7 +240,7 @@ def _is_unseeded(call, names, functions):
         return last not in NUMPY_SEEDED_BY_OTHERS and not (last in NUMPY and _has_seed(call, place=0))
     if package == "random":
         return not (last == "Random" and _has_seed(call, place=0))
-    if package == "bnn":
+    if package in ("hbnn", "bookkit"):
         return full in functions and not _has_seed(call, functions[full])
     return last in DRAWING.get(package, METHODS) and not _has_seed(call)
 

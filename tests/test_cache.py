@@ -140,9 +140,7 @@ def test_another_arithmetic_is_another_posterior():
 
 @pytest.mark.slow  # where names differ, chapters take longer, and print the same
 def test_another_process_finds_the_same_name():
-    code = "from bnn import cache, data, models\nfrom hbnn.fusion._arrange import fuse\n" + inspect.getsource(
-        name_hierarchy
-    )
+    code = "from bookkit import cache, data, models\nfrom hbnn import fuse\n" + inspect.getsource(name_hierarchy)
     environ = os.environ | {"PYTHONHASHSEED": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", code + "print(name_hierarchy())"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environ)
@@ -208,7 +206,7 @@ def test_draws_that_could_not_be_made_again_are_refused(folder, sampler):
 def test_the_switch_names_a_folder_or_is_on_or_off(monkeypatch, tmp_path, sampler):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    usual = tmp_path / "bnn" / "posteriors"
+    usual = tmp_path / "hbnn" / "posteriors"
     words = {" off ": None, "False": None, "": usual, " Yes ": usual, "elsewhere": Path("elsewhere")}
     for word, place in words.items():
         monkeypatch.setenv(cache.SWITCH, word)

@@ -4,13 +4,13 @@ import pytest
 from tools.digests import LOCKED, digest_dependencies, read_versions
 
 SOURCES = {
-    "bnn/__init__.py": "from bnn import settings",
-    "bnn/settings.py": "THREADS = 1",
+    "bookkit/__init__.py": "from bookkit import settings",
+    "bookkit/settings.py": "THREADS = 1",
     "bookkit/data.py": "N = 1",
     "bookkit/plots.py": "COLOUR = 1",
     "studies/__init__.py": "from . import chosen",
     "studies/chosen.py": "N = 1",
-    "studies/base.py": "from bnn import data\n\n\ndef read():\n    return 1",
+    "studies/base.py": "from bookkit import data\n\n\ndef read():\n    return 1",
     "studies/shape.py": "def compute():\n    from .base import read\n    return read()",
     "data/table.json": '{"rows": [{"x": 1, "commit": "a"}], "checked": {"commit": "b"}}',
 }
@@ -41,21 +41,21 @@ def moves(book, name, text, source=None, **options):
 
 
 def test_imports_are_followed_relative_ones_those_in_functions_and_packages_too(book):
-    expected = {"bnn/__init__.py", "bnn/settings.py", "bookkit/data.py"}
+    expected = {"bookkit/__init__.py", "bookkit/settings.py", "bookkit/data.py"}
     expected |= {f"studies/{name}.py" for name in ("__init__", "base", "chosen", "shape")}
     assert find_names(book / "studies/shape.py", book) == {f"book/{name}" for name in expected} | {"requirements.txt"}
 
 
-@pytest.mark.parametrize("name", ["studies/shape.py", "studies/base.py", "bookkit/data.py", "bnn/settings.py"])
+@pytest.mark.parametrize("name", ["studies/shape.py", "studies/base.py", "bookkit/data.py", "bookkit/settings.py"])
 def test_a_changed_number_in_any_of_them_counts(book, name):
     assert moves(book, name, SOURCES[name].replace("1", "2") + "\nMORE = 2")
 
 
 def test_prose_and_what_is_not_imported_or_set_apart_does_not_count(book):
-    told = '"""Why."""\nfrom bnn import data  # how\n\n\ndef read():\n    """What."""\n    return (1)\n'
+    told = '"""Why."""\nfrom bookkit import data  # how\n\n\ndef read():\n    """What."""\n    return (1)\n'
     assert not moves(book, "studies/base.py", told)
     assert not moves(book, "bookkit/plots.py", "N = 2")
-    code = "%matplotlib inline\nfrom bnn import plots\nread_data('table')"
+    code = "%matplotlib inline\nfrom bookkit import plots\nread_data('table')"
     assert not {"book/bookkit/plots.py", "book/data/table.json"} & find_names(
         code, book, apart=("bookkit.plots", "table.json")
     )
@@ -76,7 +76,7 @@ def test_the_numbers_of_a_table_count_but_not_its_origin(book, code):
     ("code", "why"),
     [
         ("report.read_data(name)", "line 1: read_data of a computed name"),
-        ("DEPENDS = ('bnn.dta',)", r"DEPENDS names bnn\.dta"),
+        ("DEPENDS = ('bookkit.dta',)", r"DEPENDS names bookkit\.dta"),
         ("a b", "this code, line 1: .*; wanted: Python"),
     ],
 )
@@ -85,13 +85,13 @@ def test_what_cannot_be_followed_is_refused(book, code, why):
         digest_dependencies(code, book)
 
 
-@pytest.mark.parametrize("code", ["FIT = 'from bnn import data'", "NAMES = ('table.json', 'live/nuts.js')"])
+@pytest.mark.parametrize("code", ["FIT = 'from bookkit import data'", "NAMES = ('table.json', 'live/nuts.js')"])
 def test_a_text_is_no_dependency(book, code):
     assert find_names(code, book) == {"requirements.txt"}
 
 
 def test_a_stated_module_counts_with_what_it_imports_and_not_how_it_is_stated(book):
-    assert {"book/bookkit/data.py", "book/bnn/settings.py"} < find_names("DEPENDS = ('bookkit.data',)", book)
+    assert {"book/bookkit/data.py", "book/bookkit/settings.py"} < find_names("DEPENDS = ('bookkit.data',)", book)
     stated, imported = (digest_dependencies(code + "\nN = 1", book)[0] for code in ("DEPENDS = ()", ""))
     assert stated == imported
 
@@ -121,3 +121,15 @@ def test_a_script_of_the_live_pages_counts(book):
     assert "book/_static/live/nuts.js" in find_names(book / "studies" / "shape.py", book)
     assert moves(book, "_static/live/nuts.js", "2")
     assert not moves(book, "_static/live/other.js", "3")
+
+
+@pytest.mark.parametrize("code", ["from hbnn import fuse", "import hbnn\n\nhbnn.fuse(model)"])
+def test_a_name_that_a_package_loads_when_asked_is_followed_to_its_module(book, code):
+    for name, text in {
+        "__init__.py": "",
+        "__init__.pyi": "from hbnn.fusion import fuse as fuse",
+        "fusion.py": "",
+    }.items():
+        (book / "hbnn").mkdir(exist_ok=True)
+        (book / "hbnn" / name).write_text(text)
+    assert "book/hbnn/fusion.py" in find_names(code, book)

@@ -123,7 +123,7 @@ def test_a_hostile_environment_and_an_empty_one_give_the_same_bytes(tmp_path):
 )
 def test_what_is_read_back_is_what_the_libraries_do(name, value, differs):
     """Here a variable is changed behind the book's back, before anything is imported."""
-    code = f"import os, json; os.environ.update({ {name: value} }); from bnn import environment; "
+    code = f"import os, json; os.environ.update({ {name: value} }); from bookkit import environment; "
     found = json.loads(run_python(code + "print(json.dumps(environment.read_back()))"))
     honest = environment.read_back()
     assert {key for key in honest if found[key] != honest[key]} == differs
@@ -133,7 +133,7 @@ def test_the_moons_are_the_same_bytes_under_another_matrix_library():
     """A matrix product would turn them otherwise in the last bits, and a sampler makes other draws of that."""
     moons = "(data.legacy_rotated_moons(), data.rotated_moons(seed=1))"
     ask = f"[environment.read_back()['matrices'], *(m.X_train.tobytes().hex() for m in {moons})]"
-    code = "import os, json; os.environ['OPENBLAS_CORETYPE'] = 'Haswell'; from bnn import data, environment; "
+    code = "import os, json; os.environ['OPENBLAS_CORETYPE'] = 'Haswell'; from bookkit import data, environment; "
     other = json.loads(run_python(f"{code}print(json.dumps({ask}))"))
     assert [a == b for a, b in zip(eval(ask, {"data": data, "environment": environment}), other, strict=True)] == [
         False,
@@ -152,19 +152,19 @@ def start_with_pth(site):
 def copied(tmp_path):
     """A book elsewhere, with a blank and a quote in its path, installed into an empty site directory."""
     book, site = tmp_path / "the book's copy" / "book", tmp_path / "site"
-    (book / "bnn").mkdir(parents=True)
+    (book / "bookkit").mkdir(parents=True)
     site.mkdir()
     for name in ("__init__.py", "environment.py"):
-        shutil.copy(os.path.join(os.path.dirname(environment.__file__), name), book / "bnn")
+        shutil.copy(os.path.join(os.path.dirname(environment.__file__), name), book / "bookkit")
     code = f"import sys; sys.path.insert(0, {str(book)!r}); from bookkit.environment import install; "
-    assert run_python(code + f"print(install({str(site)!r}))", "-S").strip() == str(site / "bnn_book.pth")
+    assert run_python(code + f"print(install({str(site)!r}))", "-S").strip() == str(site / "hbnn_book.pth")
     return book, site
 
 
 def test_installing_puts_the_settings_into_every_start_and_a_lost_book_disturbs_none(copied):
     book, site = copied
     assert start_with_pth(site)["PYTENSOR_FLAGS"] == environment.PYTENSOR_FLAG
-    for file in (book / "bnn").glob("*.py"):  # as where an older commit is checked out: caches stay
+    for file in (book / "bookkit").glob("*.py"):  # as where an older commit is checked out: caches stay
         file.unlink()
     assert "PYTENSOR_FLAGS" not in start_with_pth(site)
     shutil.rmtree(book)

@@ -1,55 +1,60 @@
-"""What is installed without the book: the names that it promises, in modules that need nothing else of ours."""
+"""The library alone, as `pip install` brings it: its names, what it needs, its quick start."""
 
 import ast
-import importlib
-import inspect
+import importlib.metadata
 import re
 import shutil
 import subprocess
 import sys
 import tomllib
-from importlib.metadata import packages_distributions
+from collections import Counter
 from pathlib import Path
 
+import hbnn
+import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.version import Version
-from tools.digests import read_source
-from tools.reader import read_lock
 
 ROOT = Path(__file__).parents[1]
-BOOK = ROOT / "book"
-ABOUT = tomllib.loads((BOOK / "pyproject.toml").read_text())
-WHEEL = ABOUT["tool"]["hatch"]["build"]["targets"]["wheel"]
-MODULES = {path.removesuffix(".py").replace("/", ".") for path in WHEEL["only-include"]}
-# a name that goes, or a parameter that changes, breaks what others have written: first say so in a release
-README = (BOOK / ABOUT["project"]["readme"]).read_text()
-PUBLIC = dict(re.findall(r"^\| `([\w.]+)(\([^`]*\))` \|", README, flags=re.MULTILINE))
+FOLDER = ROOT / "book" / "hbnn"
+ABOUT = tomllib.loads((ROOT / "book" / "pyproject.toml").read_text())
+README = (FOLDER / "README.md").read_text()
+SOURCES = {path: ast.parse(path.read_text()) for path in FOLDER.rglob("*.py") if "data" not in path.parts}
 
 
-def test_a_public_name_is_there_with_its_parameters():
-    assert len(PUBLIC) > 10
-    found = {}
-    for name in PUBLIC:
-        module, _, attribute = name.partition(".")
-        function = getattr(importlib.import_module(f"bnn.{module}"), attribute)
-        found[name] = str(inspect.signature(inspect.unwrap(function)))
-    assert found == PUBLIC
+def test_the_names_of_its_readme_are_those_at_the_top_and_each_is_there():
+    told = re.findall(r"^\| `(\w+)` \|", README, flags=re.MULTILINE)
+    assert sorted(told) == hbnn.__all__
+    assert len(told) <= 25
+    assert all(callable(getattr(hbnn, name)) for name in told)
+    with pytest.raises(AttributeError, match="no attribute 'fuze'"):
+        _ = hbnn.fuze
 
 
-def test_what_its_modules_import_is_with_them_or_among_the_dependencies():
-    asked = {Requirement(line).name for line in ABOUT["project"]["dependencies"]}
-    missing, owners = {}, packages_distributions()
-    for module in sorted(MODULES):
-        imports = read_source(BOOK / f"{module.replace('.', '/')}.py").imports
-        names = {f"{base}.{name}".rstrip(".") for base, inner, level in imports if not level for name in ("", *inner)}
-        ours = {name for name in names if name.startswith("bnn.") and (BOOK / f"{name.replace('.', '/')}.py").exists()}
-        tops = {name.partition(".")[0] for name in names} - {"bnn", *sys.stdlib_module_names}
-        others = {top for top in tops if not set(owners.get(top, [])) & asked}
-        missing[module] = ours - MODULES | others
+def test_a_public_function_has_a_name_of_its_own():
+    there = Counter(
+        node.name
+        for tree in SOURCES.values()
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert [name for name, n in there.items() if n > 1] == []
+
+
+def test_what_it_imports_is_among_its_dependencies():
+    extras = ABOUT["project"]["optional-dependencies"].values()
+    asked = {Requirement(line).name for line in sum(extras, ABOUT["project"]["dependencies"])}
+    owners = importlib.metadata.packages_distributions()
+    missing = set()
+    for tree in SOURCES.values():
+        for node in ast.walk(tree):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module] if isinstance(node, ast.ImportFrom) else []
+            tops = {name.partition(".")[0] for name in names} - {"hbnn", *sys.stdlib_module_names}
+            missing |= {top for top in tops if not {owner.lower() for owner in owners.get(top, [])} & asked}
     # PyMC brings PyTensor, Numba brings llvmlite; JAX is used where it is there
-    assert {name for names in missing.values() for name in names} == {"pytensor", "llvmlite", "jax"}
-    assert asked <= read_lock((ROOT / "requirements.txt").read_text()).keys()
+    assert missing <= {"pytensor", "llvmlite", "jax"}
 
 
 def test_its_version_is_the_book_s():
@@ -58,27 +63,47 @@ def test_its_version_is_the_book_s():
     assert ABOUT["project"]["urls"]["Repository"] == citation["repository-code"]
 
 
-def lay_out(folder):
-    """What a wheel would hold, as files below `folder`."""
-    for path in WHEEL["only-include"]:
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(BOOK / path, folder / path)
-    for path, place in WHEEL["force-include"].items():
-        (shutil.copytree if (BOOK / path).is_dir() else shutil.copy)(BOOK / path, folder / place)
+@pytest.fixture
+def run_alone(tmp_path):
+    """Run a program where the library lies beside its dependencies, and nothing else of ours: its stdout and stderr."""
+    assert ABOUT["tool"]["hatch"]["build"]["targets"]["wheel"] == {"packages": ["hbnn"]}
+    kept = subprocess.run(["git", "ls-files", "book/hbnn"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in kept.split():  # what the wheel holds: hatchling leaves out what git ignores
+        path = tmp_path / "site" / Path(name).relative_to("book")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, path)
+    packages = next(path for path in sys.path if path.endswith("site-packages"))
+    path = f"{tmp_path / 'site'}:{packages}"
+    clean = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "OMP_NUM_THREADS": "2", "PYTHONPATH": path}
+
+    def run(code):  # -S: the book's own settings come with the environment's .pth files
+        done = subprocess.run([sys.executable, "-S", "-c", code], env=clean, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout, done.stderr
+
+    return run
 
 
-def test_installed_it_finds_its_posteriors_and_leaves_settings_alone(tmp_path):
-    lay_out(tmp_path)
-    code = (
-        f"import os, sys; before = dict(os.environ); sys.path.insert(0, {str(tmp_path)!r}); import bnn; "
-        "assert dict(os.environ) == before; assert 'bookkit.environment' not in sys.modules; "
-        "from bnn import fuse, diagnose, posteriors, reference, symmetry, table; "
-        "assert posteriors.__file__.startswith(sys.path[0]); print(posteriors.load_posterior(posteriors.FLAT).data['X'].shape)"
+def test_its_import_is_silent_quick_and_changes_nothing(run_alone):
+    said, complaints = run_alone(
+        "import os, sys; before = dict(os.environ), set(sys.modules); import hbnn; print(dict(os.environ) == before[0],"
+        "{name.partition('.')[0] for name in set(sys.modules) - before[1]} - set(sys.stdlib_module_names))"
     )
-    clean = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "OMP_NUM_THREADS": "2"}
-    # -S and the path by hand: the book's own settings come with the environment's .pth files
-    path = {"PYTHONPATH": str(next(p for p in sys.path if p.endswith("site-packages")))}
-    done = subprocess.run([sys.executable, "-S", "-c", code], env=clean | path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    wanted = importlib.import_module("hbnn.reference.posteriors").load("flat_moons-flat_bnn")
-    assert ast.literal_eval(done.stdout) == wanted.data["X"].shape
+    assert (said, complaints) == ("True {'hbnn'}\n", "")
+
+
+def test_installed_it_finds_its_posteriors(run_alone):
+    said, _ = run_alone(
+        "import sys, hbnn; print(hbnn.load_posterior('flat_moons-flat_bnn').data['X'].shape);"
+        "print({'bookkit', 'teach', 'studies', 'tools'} & set(sys.modules), hbnn.score_draws.__module__)"
+    )
+    assert said == "(500, 2)\nset() hbnn.reference.scoring\n"
+
+
+@pytest.mark.slow
+def test_its_quick_start_runs_as_it_stands(run_alone):
+    (code,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    assert len(code.splitlines()) <= 20
+    said, _ = run_alone(code)
+    assert "The four chains agree" in said
+    assert float(re.search(r"'accuracy': ([\d.]+)", said)[1]) > 90

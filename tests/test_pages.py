@@ -94,13 +94,13 @@ def test_headings_terms_and_names_carry_the_ids_that_results_lead_to():
     page = prepare(
         '<article class="a"><section id="noise">\n<span id="sec-page-noise"></span><h2>Noise</h2><p>An <em>error</em>, '
         r'<span class="math notranslate nohighlight">\(\sigma &lt; 1\)</span></p></section>'
-        '<dt id="term-x">x</dt><dt class="sig sig-object py" id="bnn.f">f</dt></article>',
+        '<dt id="term-x">x</dt><dt class="sig sig-object py" id="hbnn.f">f</dt></article>',
         2,
     )
     assert '<article data-pagefind-body data-pagefind-weight="2" class="a">' in page
     assert '<h2 id="noise" data-pagefind-weight="8">Noise</h2>' in page
     assert '<em data-pagefind-weight="6">error,</em> σ &lt; 1</p>' in page
-    assert '<h3 id="term-x" data-pagefind-weight="8">x</h3><h3 id="bnn.f" data-pagefind-weight="8">f</h3>' in page
+    assert '<h3 id="term-x" data-pagefind-weight="8">x</h3><h3 id="hbnn.f" data-pagefind-weight="8">f</h3>' in page
 
 
 def test_formulas_become_plain_text():
@@ -291,7 +291,7 @@ def test_an_example_is_copied_without_its_prompts_and_output(address, chromium):
         page.locator('dl:has(> dt[id="hbnn.sampling.derive_seed"]) button.copybtn').click()
         page.wait_for_function("navigator.clipboard.readText()")
         copied = page.evaluate("navigator.clipboard.readText()")
-    assert copied.split("\n") == ["from bnn import inference", "sampling.derive_seed(1)"]
+    assert copied.split("\n") == ["from hbnn import sampling", "sampling.derive_seed(1)"]
 
 
 # --- Binder's pods
@@ -304,7 +304,6 @@ def pod(tmp_path, monkeypatch):
     def run(source):
         nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
         nb.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
-        (tmp_path / "bnn").mkdir(exist_ok=True)
         nbformat.write(nb, tmp_path / "x.ipynb")
         monkeypatch.setattr(binder_check, "BOOK", tmp_path)
         return binder_check.check("x")

@@ -59,7 +59,11 @@ def list_imports(code):
     nodes = list(ast.walk(ast.parse(code)))
     names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     names |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and not node.level}
-    return {name.partition(".")[0] for name in names} - sys.stdlib_module_names - {"bnn", "studies", "tools"}
+    return (
+        {name.partition(".")[0] for name in names}
+        - sys.stdlib_module_names
+        - {"hbnn", "bookkit", "teach", "studies", "tools"}
+    )
 
 
 def test_what_chapters_import_is_in_it():
@@ -98,7 +102,7 @@ def test_in_a_pod_the_settings_are_in_force_once_the_book_is_there(tmp_path):
     home.mkdir()
     clean = {"HOME": str(home), "PATH": f"{python.parent}:/usr/bin:/bin"}
     subprocess.run([BINDER / "postBuild"], cwd=home, env=clean, check=True)
-    ask = "import json, os, sys; print(json.dumps(['bnn' in sys.modules, os.environ.get('PYTENSOR_FLAGS')]))"
+    ask = "import json, os, sys; print(json.dumps(['bookkit' in sys.modules, os.environ.get('PYTENSOR_FLAGS')]))"
 
     def start():
         done = subprocess.run([python, "-c", ask], env=clean, capture_output=True, text=True, check=True)

@@ -178,7 +178,7 @@ def test_the_repository_is_named_in_one_setting():
     pattern = re.compile(f"{re.escape(OWNER)}[/.](github.io/)?{re.escape(NAME)}")
     pages = [path for path in BOOK.glob("*.md") if path.name != "cite.md"]
     sources = [*pages, *(BOOK / "_ext").rglob("*.py"), *(BOOK / "_static").glob("*.*s"), ROOT / "_toc.yml"]
-    sources += (BOOK / "bnn").glob("*.py")
+    sources += [path for name in ("hbnn", "bookkit") for path in (BOOK / name).rglob("*.py")]
     expect_none([path.name for path in sources if pattern.search(path.read_text(encoding="utf8"))])
     assert len(pattern.findall((ROOT / "_config.yml").read_text())) == 1
 
@@ -266,9 +266,9 @@ def test_each_claim_in_the_register_leads_to_its_own_row(site):
 
 
 def test_the_reference_shows_each_module_and_an_example_of_each_name(site):
-    modules = re.findall(r"automodule:: bnn\.(\w+)", (BOOK / "api.md").read_text(encoding="utf8"))
-    signatures = [dt for dt in parse(site, "book/api.html").select("dl.py > dt[id]") if dt["id"].count(".") == 2]
-    assert {dt["id"].split(".")[1] for dt in signatures} == set(modules)
+    modules = re.findall(r"automodule:: (\S+)", (BOOK / "api.md").read_text(encoding="utf8"))
+    signatures = [dt for dt in parse(site, "book/api.html").select("dl.py > dt[id]") if not dt.find_parent("dd")]
+    assert {dt["id"].rpartition(".")[0] for dt in signatures} == set(modules)
     expect_none([dt["id"] for dt in signatures if not dt.parent.select(":scope > dd > div.doctest pre")])
 
 

@@ -221,4 +221,4 @@ def test_tasks_are_kept_where_the_reader_says(monkeypatch, tmp_path):
     assert _tasks.find_folder("toy") == tmp_path / "toy"
     monkeypatch.delenv("BNN_TASKS")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    assert _tasks.find_folder("toy") == tmp_path / "cache" / "bnn" / "tasks" / "toy"
+    assert _tasks.find_folder("toy") == tmp_path / "cache" / "hbnn" / "tasks" / "toy"

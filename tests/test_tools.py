@@ -37,12 +37,12 @@ def test_claims_are_gathered_with_their_chapter_and_one_that_was_never_executed_
 
 def test_a_kernel_takes_the_packages_of_its_own_checkout(tmp_path, monkeypatch):
     """An environment that two checkouts share names one of them in its .pth file."""
-    (tmp_path / "bnn").mkdir()
-    (tmp_path / "bnn" / "__init__.py").write_text("")
+    (tmp_path / "bookkit").mkdir()
+    (tmp_path / "bookkit" / "__init__.py").write_text("")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    command = [sys.executable, "-c", "import bnn; print(bnn.__file__)"]
+    command = [sys.executable, "-c", "import bookkit; print(bookkit.__file__)"]
     found = subprocess.run(command, env=kernel_environment(), cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == str(BOOK / "bnn" / "__init__.py")
+    assert found.stdout.strip() == str(BOOK / "bookkit" / "__init__.py")
 
 
 def test_every_chapter_ends_with_claims_and_the_register_is_up_to_date():

@@ -1,9 +1,12 @@
 """Checks of arguments that many functions share: each raises ValueError with what came and what is wanted."""
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hbnn._types import Array, Floats
 
 
-def check_data(X, y, *, name="y"):
+def check_data(X: ArrayLike, y: ArrayLike, *, name: str = "y") -> tuple[Floats, NDArray[np.int32]]:
     """Check features and labels, and return them as float64 and int32 arrays.
 
     Parameters
@@ -11,11 +14,6 @@ def check_data(X, y, *, name="y"):
     X : (obs, feature) or (group, obs, feature), finite numbers
     y : (obs,) or (group, obs), zeros and ones
     name : what to call `y` in a message
-
-    Raises
-    ------
-    ValueError
-        With the argument's name, what came and what is wanted.
 
     Examples
     --------
@@ -43,25 +41,25 @@ def check_data(X, y, *, name="y"):
     return X, y.astype("int32")  # int8 labels fail under pm.Minibatch
 
 
-def check_seed(seed):
+def check_seed(seed: int) -> None:
     """Raise ValueError unless `seed` is an integer of at least 0: None would draw something else each time."""
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise ValueError(f"seed={seed!r}; wanted: an integer of at least 0, so that every draw can be made again")
 
 
-def check_count(value, name, least=1):
+def check_count(value: int, name: str, least: int = 1) -> None:
     """Raise ValueError unless `value` is an integer of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ValueError(f"{name}={value!r}; wanted: a whole number of at least {least}")
 
 
-def refuse_masked(values, name):
+def refuse_masked(values: ArrayLike, name: str) -> None:
     """Raise ValueError for a masked array with anything masked: NumPy would drop the mask without a word."""
     if np.ma.is_masked(values):
         raise ValueError(f"{name} has {np.ma.count_masked(values)} masked values; wanted: none, so drop or fill them")
 
 
-def _to_array(values, name, dtype=None):
+def _to_array(values: ArrayLike, name: str, dtype: type | None = None) -> Array:
     refuse_masked(values, name)
     try:
         return np.asarray(values, dtype=dtype)
@@ -69,20 +67,13 @@ def _to_array(values, name, dtype=None):
         raise ValueError(f"{name} is no array: {error}; wanted: numbers, all groups of one size") from None
 
 
-def check_images(X, n_pixels, *, name="X"):
-    """Check images, and return them as a float64 array (obs, pixel).
+def check_images(X: ArrayLike, n_pixels: int | None, *, name: str = "X") -> Floats:
+    """Check images (obs, pixel) or (obs, rows, columns) with values from 0 to 1, and return them as (obs, pixel).
 
     Parameters
     ----------
-    X : (obs, pixel), or (obs, rows, columns), values from 0 to 1
-    n_pixels : int, pixels of one image; None for any number
+    n_pixels : pixels of one image; None for any number
     name : what to call `X` in a message
-
-    Raises
-    ------
-    ValueError
-        For an empty batch, images of another size, masked values, NaN, values outside [0, 1]; it says what came and
-        what is wanted.
 
     Examples
     --------
@@ -111,23 +102,19 @@ def check_images(X, n_pixels, *, name="X"):
     if n_pixels is not None and X.shape[1] != n_pixels:
         side = round(n_pixels**0.5)
         square = f", {side} x {side}" if side**2 == n_pixels else ""
-        raise ValueError(f"{name} has images of {X.shape[1]} pixels; wanted: {n_pixels}{square}; "
-                         "`digits.fit_image` makes an image small")  # fmt: skip
+        raise ValueError(f"{name} has images of {X.shape[1]} pixels; wanted: {n_pixels}{square}")
     if np.isnan(X).any():
         raise ValueError(f"{name} holds {np.isnan(X).sum()} values that are NaN; wanted: numbers from 0 to 1")
     if X.min() < 0 or X.max() > 1:
-        raise ValueError(f"{name} runs from {X.min():g} to {X.max():g}; wanted: 0 (paper) to 1 (ink), so divide grey "
-                         "levels by 16 (scikit-learn's digits) or 255 (MNIST)")  # fmt: skip
+        raise ValueError(
+            f"{name} runs from {X.min():g} to {X.max():g}; wanted: 0 (paper) to 1 (ink), so divide grey levels by 16 "
+            "(scikit-learn's digits) or 255 (MNIST)"
+        )
     return X
 
 
-def check_classes(y, n_obs, *, n_classes=10, name="y"):
-    """Check class labels, and return them as an int32 array (obs,).
-
-    Raises
-    ------
-    ValueError
-        For another number of labels than images, and for labels that are not among 0, 1, …, n_classes - 1.
+def check_classes(y: ArrayLike, n_obs: int, *, n_classes: int = 10, name: str = "y") -> NDArray[np.int32]:
+    """Check class labels 0, 1, …, n_classes - 1, one for each of `n_obs` images, and return them as an int32 array.
 
     Examples
     --------
@@ -150,7 +137,7 @@ def check_classes(y, n_obs, *, n_classes=10, name="y"):
     return y.astype("int32")
 
 
-def check_probabilities(p, name, *, of_classes=False):
+def check_probabilities(p: ArrayLike, name: str, *, of_classes: bool = False) -> Floats:
     refuse_masked(p, name)
     p = np.asarray(p, dtype=float)
     if not ((p >= 0) & (p <= 1)).all():

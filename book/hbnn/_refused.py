@@ -6,23 +6,19 @@ class Refused(ValueError):
 
     Parameters
     ----------
-    *complaints : str, each of them what came and what is wanted
-    where : str, what they are about, such as a file's name; "" where they say so themselves
-
-    Attributes
-    ----------
-    complaints : list of str
+    *complaints : what came and what is wanted, each; kept as the attribute ``complaints``
+    where : what they are about, such as a file's name; "" where they say so themselves
 
     Examples
     --------
-    >>> from hbnn._refused import Refused
+    >>> from hbnn import Refused
     >>> print(Refused("group 'a' has one row", "label 'y' is missing", where="class.csv"))
     class.csv: 2 things are wrong
     - group 'a' has one row
     - label 'y' is missing
     """
 
-    def __init__(self, *complaints, where=""):
+    def __init__(self, *complaints: str, where: str = "") -> None:
         several = f"{len(complaints)} things are wrong\n- " if len(complaints) > 1 else ""
         super().__init__(f"{where}: " * bool(where) + several + "\n- ".join(complaints))
         self.complaints = list(complaints)

@@ -5,40 +5,44 @@ prediction, so two perfect chains may sit in different labelings. Predictions do
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from arviz_stats.base import array_stats
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtri
 
+from hbnn._text import join
+from hbnn._types import Array, Floats, Named
+
 RHAT_LIMIT = 1.02  # for one quantity; more where the worst of many is asked: `limit_rhat`
 ESS_LIMIT = 400  # draws
-BFMI_LIMIT = 0.3
-DIVERGENT_LIMIT = 0.001  # share of draws
-DEPTH_NOTE = 0.01  # share of draws at the greatest depth from which the verdict mentions it
-TAILS = (0.05, 0.95)
-MAX_DEPTH = 10  # of a tree, in every engine
+_BFMI_LIMIT = 0.3
+_DIVERGENT_LIMIT = 0.001  # share of draws
+_DEPTH_NOTE = 0.01  # share of draws at the greatest depth from which the verdict mentions it
+_TAILS = (0.05, 0.95)
+_MAX_DEPTH = 10  # of a tree, in every engine
 BLOCK = 64  # quantities: few enough to stay in the processor's cache
 
 
 # --- quantities
 
 
-def diagnose(values):
+def diagnose(values: ArrayLike) -> dict[str, Floats]:
     """Rank-normalised R-hat, bulk and tail ESS and MCSE of the mean, for each quantity.
 
-    The numbers are ArviZ's (`tests/test_diagnose.py`), which takes them one quantity at a time; here many go at once.
+    The numbers are ArviZ's, which takes quantities one at a time; here many go at once.
 
     Parameters
     ----------
-    values : (chain, draw, quantity) array of identified quantities, e.g. class probabilities on a grid
+    values : (chain, draw, quantity), identified quantities, e.g. class probabilities on a grid
 
     Returns
     -------
     dict
-        "rhat", "ess" and "ess_tail" (draws; the tails are the lower and upper 5 %), "mcse" (units of `values`), each of
-        shape (quantity,). For a quantity that is one constant, R-hat is NaN, both ESS are the number of draws, and the
-        MCSE is 0.
+        "rhat", "ess" and "ess_tail" (draws; the tails are the lower and upper 5 %), "mcse" (units of `values`), each
+        (quantity,). For a constant, R-hat is NaN, both ESS are the number of draws, and the MCSE is 0.
 
     Raises
     ------
@@ -76,7 +80,7 @@ def diagnose(values):
     return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
 
 
-def _diagnose_block(values):
+def _diagnose_block(values: Floats) -> dict[str, Floats]:
     """`diagnose` for (quantity, chain, draw)."""
     halves = _split(values)
     ranked = _rank_normalise(halves)
@@ -84,7 +88,7 @@ def _diagnose_block(values):
     with np.errstate(divide="ignore", invalid="ignore"):  # constant quantities
         rhat, rhat_folded = _compute_rhat(ranked), _compute_rhat(folded)
         sd = values.std(axis=(1, 2), ddof=1)
-        low, high = np.quantile(values, TAILS, axis=(1, 2))[..., None, None]
+        low, high = np.quantile(values, _TAILS, axis=(1, 2))[..., None, None]
         return {
             "rhat": np.where(rhat_folded > rhat, rhat_folded, rhat),  # the folded one of +-1 is NaN
             "ess": _compute_ess(ranked),
@@ -93,13 +97,13 @@ def _diagnose_block(values):
         }
 
 
-def _split(values):
+def _split(values: Array) -> Array:
     """The first and the last half of each chain as chains of their own: (quantity, 2 chain, draw // 2)."""
     half = values.shape[2] // 2
     return np.ascontiguousarray(np.concatenate([values[:, :, :half], values[:, :, -half:]], axis=1))
 
 
-def _rank_normalise(values):
+def _rank_normalise(values: Array) -> Floats:
     """Normal scores of the ranks over all chains of a quantity (Vehtari et al. 2021, equation 14)."""
     flat = values.reshape(len(values), -1)
     n = flat.shape[1]
@@ -118,7 +122,7 @@ def _rank_normalise(values):
     return ranked.reshape(values.shape)
 
 
-def _compute_rhat(values):
+def _compute_rhat(values: Floats) -> Floats:
     """R-hat of (quantity, chain, draw): (quantity,)."""
     n_draws = values.shape[2]
     between = n_draws * values.mean(axis=2).var(axis=1, ddof=1)
@@ -126,7 +130,7 @@ def _compute_rhat(values):
     return np.sqrt((between / within + n_draws - 1) / n_draws)
 
 
-def _compute_ess(values):
+def _compute_ess(values: Array) -> Floats:
     """Effective sample size of (quantity, chain, draw): (quantity,).
 
     Autocorrelations are added up in pairs until a pair's sum is negative, and the sums are not let grow: Geyer's
@@ -151,7 +155,7 @@ def _compute_ess(values):
     return np.where(constant, n_all, ess)
 
 
-def _estimate_autocorrelation(values):
+def _estimate_autocorrelation(values: Floats) -> Floats:
     """Autocorrelation at each lag, over all chains of a quantity and around their common mean: (quantity, draw)."""
     n_chains, n_draws = values.shape[1:]
     means = values.mean(axis=2)
@@ -166,20 +170,12 @@ def _estimate_autocorrelation(values):
     return rho
 
 
-def limit_rhat(n_quantities):
+def limit_rhat(n_quantities: int) -> float:
     """The R-hat from which four chains disagree, where the worst of so many quantities is asked.
 
     R-hat has an error of its own. With four chains that mix perfectly and are worth 400 draws it is above 1.01 in about
     one case of three, and the worst of hundreds nearly always is. This limit, 1.02 and 0.01 more for each factor of
-    ten, is broken by about one of twenty such runs (simulated in chapter ``verdict``).
-
-    Parameters
-    ----------
-    n_quantities : int, at least 1
-
-    Returns
-    -------
-    float
+    ten, is broken by about one of twenty such runs (simulated in the book's chapter ``verdict``).
 
     Examples
     --------
@@ -192,13 +188,8 @@ def limit_rhat(n_quantities):
     return RHAT_LIMIT + 0.01 * float(np.log10(n_quantities))
 
 
-def judge(values, n_divergent):
-    """The book's verdict on a NUTS run, with the figures behind it.
-
-    Parameters
-    ----------
-    values : as in `diagnose`
-    n_divergent : int, divergent draws after tuning
+def judge(values: ArrayLike, n_divergent: int) -> dict[str, float]:
+    """R-hat, ESS and divergences of a NUTS run in a dict; `verdict` says the same in words, with names.
 
     Returns
     -------
@@ -228,16 +219,8 @@ def judge(values, n_divergent):
 # --- the sampler
 
 
-def count_divergences(tree):
-    """Divergent draws after tuning, of all chains.
-
-    Parameters
-    ----------
-    tree : DataTree from `pm.sample`
-
-    Returns
-    -------
-    int
+def count_divergences(tree: xr.DataTree) -> int:
+    """Divergent draws after tuning, of all chains of a run of `pm.sample`.
 
     Examples
     --------
@@ -259,16 +242,10 @@ def count_divergences(tree):
     return int(_read_statistic(tree, "diverging").sum())
 
 
-def energy_bfmi(tree):
-    """Energy Bayesian fraction of missing information of each chain; below 0.3 a chain hardly moves between energies.
+def energy_bfmi(tree: xr.DataTree) -> Floats:
+    """Energy Bayesian fraction of missing information (chain,); below 0.3 a chain hardly moves between energies.
 
-    Parameters
-    ----------
-    tree : DataTree from `pm.sample`
-
-    Returns
-    -------
-    (chain,) array; NaN for a chain whose energy never changed
+    It is NaN for a chain whose energy never changed.
 
     Source: Betancourt (2016), Diagnosing Suboptimal Cotangent Disintegrations in Hamiltonian Monte Carlo.
 
@@ -280,6 +257,8 @@ def energy_bfmi(tree):
     >>> bfmi.shape, bool((bfmi > 0.3).all())
     ((4,), True)
     """
+    from arviz_stats.base.array import array_stats  # half of the time of an import of this module
+
     energy = _read_statistic(tree, "energy").astype(float)
     if energy.shape[1] < 4:
         raise ValueError(f"the chains have {energy.shape[1]} draws; wanted: at least 4")
@@ -287,16 +266,8 @@ def energy_bfmi(tree):
         return np.asarray(array_stats.bfmi(energy, chain_axis=0, draw_axis=1))
 
 
-def tree_depth(tree):
-    """Share of draws whose tree grew to the greatest depth allowed: they were cut short, which costs time.
-
-    Parameters
-    ----------
-    tree : DataTree from `pm.sample`, with its greatest depth of 10
-
-    Returns
-    -------
-    float between 0 and 1
+def tree_depth(tree: xr.DataTree) -> float:
+    """Share of draws whose tree grew to the greatest depth, 10: they were cut short, which costs time.
 
     Examples
     --------
@@ -306,37 +277,36 @@ def tree_depth(tree):
     0.0
     """
     if "depth" in tree["sample_stats"]:
-        depth = tree["sample_stats"]["depth"].values
+        depth = _read_statistic(tree, "depth")
     else:  # complete doublings, as nutpie counts: the other engines add the one that was broken off
         depth = np.floor(np.log2(_read_statistic(tree, "n_steps") + 1))
-    return float((depth >= MAX_DEPTH).mean())
+    return float(np.mean(depth >= _MAX_DEPTH))
 
 
-def _read_statistic(tree, name):
+def _read_statistic(tree: xr.DataTree, name: str) -> Array:
     """A (chain, draw) array of ``sample_stats``."""
-    stats = tree["sample_stats"] if "sample_stats" in tree.children else {}
-    if name not in stats:
+    if "sample_stats" not in tree.children or name not in tree["sample_stats"]:
         raise ValueError(f"the result has no sample_stats[{name!r}]; wanted: one from pm.sample")
-    return stats[name].values
+    return np.asarray(tree["sample_stats"][name])
 
 
-def explain_divergences(values, diverging, mcse=None):
-    """Whether divergent draws can be lived with, by the book's rule.
+def explain_divergences(values: ArrayLike, diverging: ArrayLike, mcse: Floats | None = None) -> dict[str, float]:
+    """Whether divergent draws can be lived with.
 
     They are explained when they are fewer than 0.1 % of the draws, and leaving them out moves the mean of no quantity
     by more than its Monte Carlo error. Look at where they are besides: `locate_divergences`.
 
     Parameters
     ----------
-    values : (chain, draw, quantity) array of identified quantities
-    diverging : (chain, draw) array of bool
+    values : (chain, draw, quantity), identified quantities
+    diverging : (chain, draw) of bool
     mcse : (quantity,), from `diagnose`, where that was asked already
 
     Returns
     -------
     dict
-        "n" (int), "share" (of all draws), "move" (the largest, in units of MCSE; inf if all draws diverged) and
-        "explained" (bool).
+        "n", "share" (of all draws), "move" (the largest, in units of MCSE; inf if all draws diverged) and "explained"
+        (bool).
 
     Raises
     ------
@@ -367,23 +337,23 @@ def explain_divergences(values, diverging, mcse=None):
         moves = np.abs(values[~diverging].mean(axis=0) - values.mean(axis=(0, 1)))
         move = float((moves[mcse > 0] / mcse[mcse > 0]).max(initial=0))  # a constant does not move
     share = n / diverging.size
-    return {"n": n, "share": share, "move": move, "explained": n == 0 or (share < DIVERGENT_LIMIT and move <= 1)}
+    return {"n": n, "share": share, "move": move, "explained": n == 0 or (share < _DIVERGENT_LIMIT and move <= 1)}
 
 
-def _check_mask(diverging, shape):
+def _check_mask(diverging: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.bool_]:
     diverging = np.asarray(diverging)
     if diverging.shape != tuple(shape) or diverging.dtype != bool:
         raise ValueError(f"diverging is {diverging.dtype} {diverging.shape}; wanted: bool {tuple(shape)} (chain, draw)")
     return diverging
 
 
-def locate_divergences(x, y, diverging):
+def locate_divergences(x: ArrayLike, y: ArrayLike, diverging: ArrayLike) -> dict[str, Array]:
     """What a plot of the divergent draws among all draws needs.
 
     Parameters
     ----------
-    x, y : (chain, draw) arrays, two quantities; the log of a group sd and an offset it scales show a funnel
-    diverging : (chain, draw) array of bool
+    x, y : (chain, draw), two quantities; the log of a group sd and an offset it scales show a funnel
+    diverging : (chain, draw) of bool
 
     Returns
     -------
@@ -419,14 +389,13 @@ class Verdict:
 
     Attributes
     ----------
-    n_chains, n_draws : int, chains, and draws of all of them together
-    n_quantities : int, quantities that vary
+    n_draws : of all chains together
+    n_quantities : quantities that vary
     rhat, rhat_at : the greatest R-hat and the quantity that has it; NaN and "" where nothing can be said
     ess, ess_at : the least bulk ESS, draws
     ess_tail, ess_tail_at : the least tail ESS, draws
-    divergences : int
-    move : float, how far leaving divergent draws out moves a quantity at most, in units of its MCSE
-    explained : bool, as in `explain_divergences`
+    move : how far leaving divergent draws out moves a quantity at most, in units of its MCSE
+    explained : as in `explain_divergences`
     depth_share : share of draws at the greatest depth
     bfmi : the least E-BFMI of a chain
     constant : names of quantities that are one constant and were not judged
@@ -457,59 +426,49 @@ class Verdict:
     explained: bool
     depth_share: float
     bfmi: float
-    constant: tuple
-    reasons: tuple
-    advice: tuple
+    constant: tuple[str, ...]
+    reasons: tuple[str, ...]
+    advice: tuple[str, ...]
 
     @property
-    def converged(self):
-        """Whether the draws may be used (bool)."""
+    def converged(self) -> bool:
+        """Whether the draws may be used."""
         return not self.reasons
 
-    def __str__(self):
+    def __str__(self) -> str:
         if self.reasons:
             return f"Do not use these draws: {'; '.join(self.reasons)}. What helps: {'; '.join(self.advice)}."
         ess = min(self.ess, self.ess_tail)
         where = self.ess_at if self.ess <= self.ess_tail else f"{self.ess_tail_at}, tails"
-        chains = NUMBERS.get(self.n_chains, f"{self.n_chains}")
+        chains = _NUMBERS.get(self.n_chains, f"{self.n_chains}")
         line = f"The {chains} chains agree: R-hat at most {self.rhat:.3f} ({self.rhat_at}), "
         line += f"at least {ess:,.0f} effective draws ({where}); "
         line += f"{_count(self.divergences)} in {self.n_draws:,} draws{', explained' if self.divergences else ''}"
-        if self.depth_share >= DEPTH_NOTE:
+        if self.depth_share >= _DEPTH_NOTE:
             line += f"; {self.depth_share:.0%} of the draws were cut short at the greatest tree depth"
         if self.constant:
-            line += f"; constant and not judged: {_join(self.constant)}"
+            line += f"; constant and not judged: {join(self.constant, limit=3)}"
         return f"{line}."
 
 
-NUMBERS = {2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven", 8: "eight"}
+_NUMBERS = {2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven", 8: "eight"}
 
 
-def _count(n):
+def _count(n: int) -> str:
     return {0: "no divergences", 1: "1 divergence"}.get(n, f"{n:,} divergences")
 
 
-def _join(names, limit=3):
-    rest = f" and {len(names) - limit} more" if len(names) > limit else ""
-    return ", ".join(names[:limit]) + rest
+def verdict(quantities: Named, tree: xr.DataTree) -> Verdict:
+    """Whether the draws of a NUTS run may be used.
 
-
-def verdict(quantities, tree):
-    """The book's verdict on a NUTS run.
-
-    The draws may be used when bulk and tail ESS are above 400 for every quantity (Vehtari et al. 2021), the worst
-    R-hat is below what noise makes of so many (`limit_rhat`), divergences are explained (`explain_divergences`), and
-    every chain has an E-BFMI of at least 0.3.
+    They may when bulk and tail ESS are above 400 for every quantity (Vehtari et al. 2021), the worst R-hat is below
+    what noise makes of so many (`limit_rhat`), divergences are explained (`explain_divergences`), and every chain has
+    an E-BFMI of at least 0.3.
 
     Parameters
     ----------
-    quantities : dict of name to (chain, draw, …) array of identified quantities: group sds, probabilities, the log
-        likelihood
-    tree : DataTree from `pm.sample`, the run that they come from
-
-    Returns
-    -------
-    Verdict
+    quantities : name to (chain, draw, …), identified quantities: group sds, probabilities, the log likelihood
+    tree : the run of `pm.sample` that they come from
 
     Raises
     ------
@@ -530,21 +489,39 @@ def verdict(quantities, tree):
     'the chains disagree'
     """
     diverging = _read_statistic(tree, "diverging").astype(bool)
-    names, values = _flatten(quantities, diverging.shape)
+    names, values = _stack_quantities(quantities, diverging.shape)
     n_chains, n_draws = diverging.shape
-    sampler = {"divergences": count_divergences(tree), "depth_share": tree_depth(tree)}
     if n_chains < 2 or n_draws < 4:
         chains = "1 chain" if n_chains == 1 else f"{n_chains} chains"
         return Verdict(
-            n_chains, diverging.size, len(names), np.nan, "", np.nan, "", np.nan, "", **sampler, move=np.nan,
-            explained=False, bfmi=np.nan, constant=(), reasons=(f"{chains} of {n_draws} draws cannot be compared",),
+            n_chains,
+            diverging.size,
+            n_quantities=len(names),
+            rhat=np.nan,
+            rhat_at="",
+            ess=np.nan,
+            ess_at="",
+            ess_tail=np.nan,
+            ess_tail_at="",
+            move=np.nan,
+            explained=False,
+            bfmi=np.nan,
+            constant=(),
+            reasons=(f"{chains} of {n_draws} draws cannot be compared",),
             advice=("at least 2 chains, better 4, of 1,000 draws",),
-        )  # fmt: skip
+            divergences=count_divergences(tree),
+            depth_share=tree_depth(tree),
+        )
     found = diagnose(values)
     varies = ~np.isnan(found["rhat"])
     explained = explain_divergences(values, diverging, found["mcse"])
-    figures = sampler | {"move": explained["move"], "explained": explained["explained"]}
-    figures |= {"bfmi": float(np.min(energy_bfmi(tree)))}
+    figures: dict[str, Any] = {
+        "divergences": count_divergences(tree),
+        "depth_share": tree_depth(tree),
+        "move": explained["move"],
+        "explained": explained["explained"],
+        "bfmi": float(np.min(energy_bfmi(tree))),
+    }
     for name, pick in {"rhat": np.argmax, "ess": np.argmin, "ess_tail": np.argmin}.items():
         at = np.flatnonzero(varies)[pick(found[name][varies])] if varies.any() else None
         figures |= {name: np.nan if at is None else float(found[name][at])}
@@ -555,7 +532,7 @@ def verdict(quantities, tree):
     return Verdict(n_chains, diverging.size, n_quantities, **figures, constant=constant, reasons=reasons, advice=advice)
 
 
-def _flatten(quantities, shape):
+def _stack_quantities(quantities: Named, shape: tuple[int, ...]) -> tuple[list[str], Floats]:
     """Names and one (chain, draw, quantity) array of all quantities; ValueError for what does not fit `shape`."""
     if not quantities:
         raise ValueError("no quantities; wanted: a dict of name to (chain, draw, …) array")
@@ -573,7 +550,7 @@ def _flatten(quantities, shape):
     return names, np.concatenate(columns, axis=2)
 
 
-def _find_reasons(figures, n_draws, n_quantities):
+def _find_reasons(figures: dict[str, Any], n_draws: int, n_quantities: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What is wrong with a run and what helps, as two tuples of phrases."""
     rhat, ess, tail, bfmi = (figures[name] for name in ("rhat", "ess", "ess_tail", "bfmi"))
     reasons, advice = [], []
@@ -594,7 +571,7 @@ def _find_reasons(figures, n_draws, n_quantities):
         move = "" if np.isinf(figures["move"]) else f", which move a quantity by up to {figures['move']:.1f} MCSE"
         reasons.append(f"{_count(figures['divergences'])} in {n_draws:,} draws{move}")
         advice.append("target_accept nearer to 1 (0.9, 0.95), and a plot of where the divergent draws are")
-    if not bfmi >= BFMI_LIMIT:
-        reasons.append(f"E-BFMI is {bfmi:.2f} (wanted: at least {BFMI_LIMIT}), the energy is hardly explored")
+    if not bfmi >= _BFMI_LIMIT:
+        reasons.append(f"E-BFMI is {bfmi:.2f} (wanted: at least {_BFMI_LIMIT}), the energy is hardly explored")
         advice.append("longer tuning, or another form of the model's scales (centred, non-centred)")
     return tuple(reasons), tuple(advice)

@@ -1,17 +1,23 @@
 """From draws of the weights to probabilities, in plain NumPy."""
 
+from collections.abc import Callable, Sequence
+from typing import Literal
+
 import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike
 from scipy.special import expit, softmax
 
-from hbnn._checks import check_images
+from hbnn._checks import check_images, refuse_masked
+from hbnn._types import Array, Floats, Named
 
 WEIGHTS = ("w1", "w2", "w3")
-ACTIVATIONS = {"tanh": np.tanh, "relu": lambda z: np.maximum(z, 0)}
+_ACTIVATIONS: dict[str, Callable[[Array], Array]] = {"tanh": np.tanh, "relu": lambda z: np.maximum(z, 0)}
 BLOCK = 100  # draws
 
 
-def flatten_chains(posterior):
-    """The weights of a NUTS posterior with chains joined: dict of name to array (chain * draw, …).
+def flatten_chains(posterior: xr.Dataset | xr.DataTree) -> dict[str, Array]:
+    """The weights w1, w2 and w3 of a NUTS posterior with chains joined, (chain * draw, …) each.
 
     Examples
     --------
@@ -27,21 +33,23 @@ def flatten_chains(posterior):
     >>> {name: w.shape for name, w in prediction.flatten_chains(posterior).items()}
     {'w1': (40, 2, 5), 'w2': (40, 5, 5), 'w3': (40, 5)}
     """
-    return {name: posterior[name].values.reshape(-1, *posterior[name].shape[2:]) for name in WEIGHTS}
+    arrays = {name: np.asarray(posterior[name]) for name in WEIGHTS}
+    return {name: w.reshape(-1, *w.shape[2:]) for name, w in arrays.items()}
 
 
-def combine_weights(posterior):
-    """The weights of every category of a hierarchical posterior, w = mu + sd z, and its biases likewise.
+def combine_weights(posterior: Named | xr.DataTree) -> dict[str, Array]:
+    """The weights of every group of a hierarchical posterior, w = mu + sd z, and its biases likewise.
 
     Parameters
     ----------
-    posterior : Dataset, or dict of (chain, draw, …) arrays, with ``mu1``, ``sd1``, ``z1``, ``mu2``, …, as
-        `models.hierarchical_bnn` names them, and ``bias_mu1``, ``bias_z1``, … where there are biases
+    posterior : (chain, draw, …) each: ``mu1``, ``sd1``, ``z1``, ``mu2``, …, and ``bias_mu1``, ``bias_z1``, … where
+        there are biases. An sd is one number a layer, or one for each connection
 
     Returns
     -------
-    dict of w1, w2, … to arrays (chain, draw, group, …), the last without an axis for its single output; with b1, b2, …
-    where there are biases
+    dict
+        w1, w2, …, (chain, draw, group, …) each, the last without an axis for its single output; with b1, b2, … where
+        there are biases.
 
     Raises
     ------
@@ -50,7 +58,7 @@ def combine_weights(posterior):
 
     Examples
     --------
-    Four chains of ten draws, for three categories:
+    Four chains of ten draws, for three groups:
 
     >>> import numpy as np
     >>> from hbnn import prediction
@@ -63,7 +71,7 @@ def combine_weights(posterior):
     >>> weights = prediction.combine_weights(posterior)
     >>> {name: w.shape for name, w in weights.items()}
     {'w1': (4, 10, 3, 2, 5), 'w2': (4, 10, 3, 5)}
-    >>> bool(np.ptp(weights["w2"], axis=2).any())  # with an sd of 0 categories do not differ
+    >>> bool(np.ptp(weights["w2"], axis=2).any())  # with an sd of 0 groups do not differ
     False
     """
     if "mu1" not in posterior:
@@ -81,12 +89,12 @@ def combine_weights(posterior):
     return weights
 
 
-def _list_layers(weights):
+def _list_layers(weights: Named | xr.DataTree) -> list[str]:
     """The names w1, w2, … that are there."""
     return [name for name in (f"w{k}" for k in range(1, len(weights) + 1)) if name in weights]
 
 
-def _check_layers(arrays, axes):
+def _check_layers(arrays: dict[str, Array], axes: tuple[str, ...]) -> None:
     """Raise ValueError unless w1, b1, w2, … all begin with the axes of w1, named in `axes`, and fit the layer below."""
     first, before = arrays["w1"], "X"
     if first.ndim != len(axes) + 1 + ("w2" in arrays):
@@ -101,25 +109,17 @@ def _check_layers(arrays, axes):
             below, before = out, name
 
 
-def _refuse_masked(X):
-    if np.ma.is_masked(X):
-        raise ValueError("X holds masked values; wanted: points without")
-
-
-def predict_groups(posterior, X, *, activation="tanh"):
-    """P(y = 1) of each category's network, draw by draw.
+def predict_groups(
+    posterior: Named | xr.DataTree, X: ArrayLike, *, activation: Literal["tanh", "relu"] = "tanh"
+) -> Floats:
+    """P(y = 1) of each group's network, draw by draw: (chain, draw, group, obs).
 
     Parameters
     ----------
-    posterior : Dataset of a hierarchical network, as for `combine_weights`; or the weights w1, w2, … of every category,
-        a Dataset or dict of (chain, draw, group, …), the last without an axis for its single output, and the biases b1,
-        b2, … where there are any
-    X : (group, obs, feature), or (obs, feature), the same points for every category
-    activation : "tanh" or "relu", of the model that the draws come from
-
-    Returns
-    -------
-    (chain, draw, group, obs) array of probabilities
+    posterior : of a hierarchical network, as for `combine_weights`; or the weights w1, w2, … of every group, (chain,
+        draw, group, …), the last without an axis for its single output, and the biases b1, b2, … where there are any
+    X : (group, obs, feature), or (obs, feature), the same points for every group
+    activation : of the model that the draws come from
 
     Raises
     ------
@@ -131,9 +131,9 @@ def predict_groups(posterior, X, *, activation="tanh"):
     --------
     Goes on from `combine_weights`.
 
-    >>> from bookkit import data
-    >>> p = prediction.predict_groups(posterior, data.grid(10))
-    >>> p.shape  # chains, draws, categories, points
+    >>> X = rng.normal(size=(100, 2))
+    >>> p = prediction.predict_groups(posterior, X)
+    >>> p.shape  # chains, draws, groups, points
     (4, 10, 3, 100)
     >>> bool(((p > 0) & (p < 1)).all())
     True
@@ -151,13 +151,13 @@ def predict_groups(posterior, X, *, activation="tanh"):
     _check_layers(arrays, ("chain", "draw", "group"))
     weights, biases = [arrays[name] for name in names], [arrays.get(f"b{name[1:]}") for name in names]
     n_chains, n_draws, n_groups, n_feature = weights[0].shape[:4]
-    _refuse_masked(X)
+    refuse_masked(X, "X")
     X = np.asarray(X, dtype=float)
     if X.ndim not in (2, 3) or X.shape[-1] != n_feature or (X.ndim == 3 and len(X) != n_groups):
         raise ValueError(f"X has shape {X.shape}; wanted: ({n_groups}, obs, {n_feature}) or (obs, {n_feature})")
-    if activation not in ACTIVATIONS:
-        raise ValueError(f"activation={activation!r}; wanted: one of {', '.join(ACTIVATIONS)}")
-    activate = ACTIVATIONS[activation]
+    if activation not in _ACTIVATIONS:
+        raise ValueError(f"activation={activation!r}; wanted: one of {', '.join(_ACTIVATIONS)}")
+    activate = _ACTIVATIONS[activation]
     p = np.empty((n_chains * n_draws, n_groups, X.shape[-2]))
     flat = [w.reshape(-1, *w.shape[2:]) for w in weights]
     flat[-1] = flat[-1][..., None]
@@ -171,17 +171,13 @@ def predict_groups(posterior, X, *, activation="tanh"):
     return p.reshape(n_chains, n_draws, *p.shape[1:])
 
 
-def predict_probability(weights, X):
-    """P(y = 1) of a flat network at each point, draw by draw.
+def predict_probability(weights: Named, X: ArrayLike) -> Floats:
+    """P(y = 1) of a tanh network of two hidden layers without biases at each point, draw by draw: (draw, obs).
 
     Parameters
     ----------
-    weights : dict with ``w1`` (draw, feature, hidden_1), ``w2`` (draw, hidden_1, hidden_2), ``w3`` (draw, hidden_2)
+    weights : ``w1`` (draw, feature, hidden_1), ``w2`` (draw, hidden_1, hidden_2), ``w3`` (draw, hidden_2)
     X : (obs, feature)
-
-    Returns
-    -------
-    (draw, obs) array of probabilities
 
     Raises
     ------
@@ -192,11 +188,11 @@ def predict_probability(weights, X):
     --------
     Goes on from `flatten_chains`. Without biases, the opposite point has the opposite answer.
 
-    >>> from bookkit import data
-    >>> p = prediction.predict_probability(prediction.flatten_chains(posterior), data.grid(10))
+    >>> weights, X = prediction.flatten_chains(posterior), rng.normal(size=(100, 2))
+    >>> p, opposite = (prediction.predict_probability(weights, points) for points in (X, -X))
     >>> p.shape  # draws, points
     (40, 100)
-    >>> bool(np.allclose(p + p[:, ::-1], 1))
+    >>> bool(np.allclose(p + opposite, 1))
     True
     """
     missing = [name for name in WEIGHTS if name not in weights]
@@ -204,7 +200,7 @@ def predict_probability(weights, X):
         raise ValueError(f"weights lacks {', '.join(missing)}; wanted: {', '.join(WEIGHTS)}")
     arrays = {name: np.asarray(weights[name]) for name in WEIGHTS}
     _check_layers(arrays, ("draw",))
-    _refuse_masked(X)
+    refuse_masked(X, "X")
     X, (w1, w2, w3) = np.asarray(X, dtype=float), arrays.values()
     if X.ndim != 2 or X.shape[1] != w1.shape[1]:
         raise ValueError(f"X has shape {X.shape}; wanted: (obs, {w1.shape[1]}), as the first layer's weights")
@@ -216,33 +212,28 @@ def predict_probability(weights, X):
     return p
 
 
-def predict_classes(weights, X):
-    """Class probabilities of `models.digit_bnn`, draw by draw.
+def predict_classes(weights: Named, X: ArrayLike) -> Floats:
+    """Class probabilities of a tanh network of two hidden layers, draw by draw: (draw, obs, class).
 
     Parameters
     ----------
-    weights : dict with ``w1`` (draw, pixel, hidden_1), ``b1`` (draw, hidden_1), … to ``w3`` and ``b3``
-    X : (obs, pixel) or (obs, rows, columns) images from 0 to 1
-
-    Returns
-    -------
-    (draw, obs, class) array of probabilities
+    weights : ``w1`` (draw, pixel, hidden_1), ``b1`` (draw, hidden_1), … to ``w3`` and ``b3`` (draw, class)
+    X : (obs, pixel) or (obs, rows, columns), images from 0 to 1
 
     Raises
     ------
     ValueError
-        As `_checks.check_images`; and where layers are missing or do not fit together.
+        For images of another size, NaN or values outside [0, 1]; for layers that are missing or do not fit together.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from bookkit import digits
     >>> from hbnn import prediction
     >>> rng = np.random.default_rng(1)
     >>> shapes = {"w1": (64, 8), "w2": (8, 8), "w3": (8, 10),
     ...           "b1": (8,), "b2": (8,), "b3": (10,)}
     >>> weights = {name: rng.normal(size=(5, *shape)) for name, shape in shapes.items()}
-    >>> p = prediction.predict_classes(weights, digits.load(seed=1).X_test[:3])
+    >>> p = prediction.predict_classes(weights, rng.uniform(size=(3, 8, 8)))
     >>> p.shape  # draws, images, classes
     (5, 3, 10)
     >>> bool(np.allclose(p.sum(axis=2), 1))
@@ -262,16 +253,13 @@ def predict_classes(weights, X):
     return p
 
 
-def join_groups(trees):
-    """The weights of categories that were sampled one by one (`sampling.sample_groups`), in one dict.
-
-    Parameters
-    ----------
-    trees : list of DataTree, one for each category, with ``w1``, ``w2``, …
+def join_groups(trees: Sequence[xr.DataTree]) -> dict[str, Array]:
+    """The weights of groups that were sampled one by one (`sampling.sample_groups`), as `predict_groups` takes them.
 
     Returns
     -------
-    dict of w1, w2, … (and b1, …) to arrays (chain, draw, group, …), as `predict_groups` takes them
+    dict
+        w1, w2, … (and b1, …), (chain, draw, group, …) each.
 
     Raises
     ------
@@ -280,11 +268,10 @@ def join_groups(trees):
 
     Examples
     --------
-    Random numbers stand for the posteriors of three categories:
+    Random numbers stand for the posteriors of three groups:
 
     >>> import numpy as np
     >>> import xarray as xr
-    >>> from bookkit import data
     >>> from hbnn import prediction
     >>> rng, trees = np.random.default_rng(1), []
     >>> for _ in range(3):
@@ -292,21 +279,22 @@ def join_groups(trees):
     ...     w2 = ("chain", "draw", "hidden"), rng.normal(size=(4, 10, 5))
     ...     trees.append(xr.DataTree.from_dict({"posterior": xr.Dataset({"w1": w1, "w2": w2})}))
     >>> weights = prediction.join_groups(trees)
-    >>> weights["w1"].shape  # chains, draws, categories, features, units
+    >>> weights["w1"].shape  # chains, draws, groups, features, units
     (4, 10, 3, 2, 5)
-    >>> prediction.predict_groups(weights, data.grid(10)).shape
+    >>> prediction.predict_groups(weights, rng.normal(size=(100, 2))).shape
     (4, 10, 3, 100)
     """
     if not len(trees):
         raise ValueError("trees is empty; wanted: results of sampling.sample_groups")
-    first = trees[0]["posterior"]
+    posteriors = [tree["posterior"].to_dataset() for tree in trees]
+    first = posteriors[0]
     names = _list_layers(first)
     if not names:
         raise ValueError("the posteriors hold no w1; wanted: results of sampling.sample_groups")
     names = [*names, *(name for layer in names if (name := f"b{layer[1:]}") in first)]
-    for k, tree in enumerate(trees):
+    for k, posterior in enumerate(posteriors):
         for name in names:
-            shape = tree["posterior"][name].shape if name in tree["posterior"] else "no"
+            shape = posterior[name].shape if name in posterior else "no"
             if shape != first[name].shape:
                 raise ValueError(f"trees[{k}] has {name} of shape {shape}; wanted: {first[name].shape}, as trees[0]")
-    return {name: np.stack([tree["posterior"][name].values for tree in trees], axis=2) for name in names}
+    return {name: np.stack([posterior[name].values for posterior in posteriors], axis=2) for name in names}

@@ -1,28 +1,30 @@
-"""From a hierarchical posterior to a prior for a new category: draws of its weights, aligned, and their normal."""
+"""From a hierarchical posterior to a prior for a new group: draws of its weights, aligned, and their normal."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
+import xarray as xr
 
 from hbnn import symmetry
 from hbnn._checks import check_count, check_seed
+from hbnn._types import Array, Floats, Named
 
-RIDGE = 1e-6  # of the mean variance, added to the diagonal of a covariance estimated from draws
+_RIDGE = 1e-6  # of the mean variance, added to the diagonal of a covariance estimated from draws
 
 
-def draw_new_category(posterior, *, seed, n_per_draw=1):
-    """Weights of a category that was not seen, from the group posterior predictive: w = mu + sd * N(0, 1).
+def draw_new_category(posterior: Named, *, seed: int, n_per_draw: int = 1) -> dict[str, Floats]:
+    """Weights of a group that was not seen, from the group posterior predictive: w = mu + sd * N(0, 1).
 
     Parameters
     ----------
-    posterior : Dataset of `models.hierarchical_bnn` without biases, or a dict of its (chain, draw, …) arrays
-    seed : int
-    n_per_draw : int, new categories for each draw of the group's parameters
+    posterior : ``mu1``, ``sd1``, ``mu2``, … of a hierarchical network without biases, (chain, draw, …) each
+    n_per_draw : new groups for each draw of the group's parameters
 
     Returns
     -------
-    dict of w1, w2, … to arrays (draw, …), draws in the order of chains, hidden units labelled as in the posterior
+    dict
+        w1, w2, …, (draw, …) each, draws in the order of chains, hidden units labelled as in the posterior.
 
     Examples
     --------
@@ -54,17 +56,9 @@ def draw_new_category(posterior, *, seed, n_per_draw=1):
     return weights
 
 
-def align_posterior(posterior, *, seed):
-    """The labelling of each draw of a hierarchical posterior in which its group means are nearest to their mean.
-
-    Parameters
-    ----------
-    posterior : Dataset of `models.hierarchical_bnn` without biases
-    seed : int, for the random starts of `symmetry.align`
-
-    Returns
-    -------
-    Labelling of (chain * draw)
+def align_posterior(posterior: xr.Dataset | xr.DataTree, *, seed: int) -> symmetry.Labelling:
+    """The labelling of each draw (chain * draw) of a hierarchical posterior in which its group means are nearest to
+    their mean, by `symmetry.align`.
 
     Examples
     --------
@@ -79,15 +73,15 @@ def align_posterior(posterior, *, seed):
     >>> priors.align_posterior(posterior, seed=1).order[0].shape  # draws, units
     (40, 5)
     """
-    means = {}
+    means: dict[str, Array] = {}
     while f"mu{len(means) + 1}" in posterior:
-        mu = posterior[f"mu{len(means) + 1}"].values
+        mu = np.asarray(posterior[f"mu{len(means) + 1}"])
         means[f"w{len(means) + 1}"] = mu.reshape(-1, *mu.shape[2:])
     return symmetry.align(means, seed=seed)[0]
 
 
-def flatten(weights):
-    """All weights of a network side by side: dict of (draw, …) arrays to (draw, weight).
+def flatten(weights: Named) -> Array:
+    """All weights of a network side by side: from (draw, …) each to (draw, weight).
 
     Examples
     --------
@@ -96,20 +90,16 @@ def flatten(weights):
     >>> priors.flatten({"w1": np.ones((10, 2, 5)), "w2": np.ones((10, 5))}).shape
     (10, 15)
     """
-    return np.concatenate([np.reshape(w, (len(w), -1)) for w in weights.values()], axis=1)
+    return np.concatenate([np.reshape(w, (np.shape(w)[0], -1)) for w in weights.values()], axis=1)
 
 
-def fit_normal(weights, *, joint=True):
-    """Mean and Cholesky factor of the covariance of draws of a network's weights.
+def fit_normal(weights: Named, *, joint: bool = True) -> tuple[Floats, Floats]:
+    """Mean (weight,) and Cholesky factor (weight, weight) of the covariance of draws of a network's weights.
 
     Parameters
     ----------
-    weights : dict of w1, w2, … to arrays (draw, …), aligned, or the result has no meaning
-    joint : bool; True, one covariance over all weights; False, one for each layer, layers independent
-
-    Returns
-    -------
-    mean (weight,), cholesky (weight, weight), as `models.informed_bnn` takes them
+    weights : w1, w2, …, (draw, …) each, aligned, or the result has no meaning
+    joint : one covariance over all weights; otherwise one for each layer, layers independent
 
     Raises
     ------
@@ -140,22 +130,17 @@ def fit_normal(weights, *, joint=True):
     if not joint:
         layer = np.repeat(np.arange(len(weights)), [np.prod(np.shape(w)[1:], dtype=int) for w in weights.values()])
         covariance = np.where(layer[:, None] == layer, covariance, 0.0)
-    covariance[np.diag_indices(n_weights)] += RIDGE * np.diag(covariance).mean()
+    covariance[np.diag_indices(n_weights)] += _RIDGE * np.diag(covariance).mean()
     return flat.mean(axis=0), np.linalg.cholesky(covariance)
 
 
-def scale_prior(scales, n_feature, n_hidden):
-    """Mean zero and one standard deviation for each layer, as `models.informed_bnn` takes them.
+def scale_prior(scales: Sequence[float] | Floats, n_feature: int, n_hidden: Sequence[int]) -> tuple[Floats, Floats]:
+    """Mean zero and one standard deviation for each layer, in the form of `fit_normal`.
 
     Parameters
     ----------
-    scales : float > 0 for each layer of weights
-    n_feature : int
-    n_hidden : ints, units in each hidden layer
-
-    Returns
-    -------
-    mean (weight,), cholesky (weight, weight)
+    scales : above 0, one for each layer of weights
+    n_hidden : units in each hidden layer
 
     Examples
     --------
@@ -172,8 +157,8 @@ def scale_prior(scales, n_feature, n_hidden):
     return np.zeros(len(sd)), np.diag(sd)
 
 
-def measure_scales(weights):
-    """Root mean square of each layer's weights over draws, categories and connections: (layer,).
+def measure_scales(weights: Named) -> Floats:
+    """Root mean square of each layer's weights over draws, groups and connections: (layer,).
 
     Examples
     --------

@@ -3,30 +3,31 @@
 A doubt is a number for each image, larger where the classifier is less sure, an (obs,) array.
 """
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
 from scipy.special import softmax
 from sklearn.metrics import roc_auc_score
 
 from hbnn._checks import check_classes, check_probabilities, check_seed
+from hbnn._types import Array, Floats
 from hbnn.scores import TINY, class_entropy, split_uncertainty
 
 DOUBTS = ("sd", "max", "entropy", "ignorance")
 
 
-def measure_doubt(draws):
-    """Four scores of doubt from class probabilities, draw by draw.
-
-    Parameters
-    ----------
-    draws : (draw, obs, class) probabilities; a single network is a single draw
+def measure_doubt(draws: ArrayLike) -> dict[str, Floats]:
+    """Four scores of doubt from class probabilities (draw, obs, class), draw by draw; a single network is one draw.
 
     Returns
     -------
-    dict of (obs,) arrays
+    dict
         "sd" (standard deviation over draws of the predicted class's probability, the article's), "max" (1 minus the
         predicted class's mean probability), "entropy" (of the mean probabilities, in bits) and "ignorance" (mutual
-        information of label and weights, in bits). "sd" and "ignorance" are zero for a single network.
+        information of label and weights, in bits), (obs,) each. "sd" and "ignorance" are zero for a single network.
 
     Source: Depeweg et al. (2018); Hendrycks and Gimpel (2017), A Baseline for Detecting Misclassified and
     Out-of-Distribution Examples, for "max".
@@ -49,7 +50,7 @@ def measure_doubt(draws):
     return {"sd": sd, "max": 1 - mean.max(axis=1), "entropy": class_entropy(mean), "ignorance": ignorance}
 
 
-def choose_threshold(doubt, share=0.99):
+def choose_threshold(doubt: ArrayLike, share: float = 0.99) -> float:
     """The least doubt above which at most 1 - `share` of these images lie: `share` of them are accepted.
 
     Take them from a validation set: on the images that a threshold is chosen by, its share is no finding.
@@ -61,24 +62,17 @@ def choose_threshold(doubt, share=0.99):
     >>> rejection.choose_threshold(np.arange(100), share=0.9)
     89.0
     """
-    doubt = _check(doubt, "doubt")
+    doubt = _check_doubt(doubt, "doubt")
     if not 0 < share < 1:
         raise ValueError(f"share={share}; wanted: between 0 and 1, both excluded")
     accepted = np.arange(1, len(doubt) + 1) / len(doubt)
     return float(np.sort(doubt)[np.searchsorted(accepted, share)])
 
 
-def auroc(inside, outside):
+def auroc(inside: ArrayLike, outside: ArrayLike) -> float:
     """Probability that an image from outside raises more doubt than one from inside; ties count one half.
 
-    Parameters
-    ----------
-    inside, outside : (obs,) doubts
-
-    Returns
-    -------
-    float
-        0.5 where doubt does not tell them apart, 1 where every image from outside raises more.
+    It is 0.5 where doubt does not tell them apart, 1 where every image from outside raises more.
 
     Source: Fawcett (2006), An Introduction to ROC Analysis, Pattern Recognition Letters 27.
 
@@ -90,12 +84,20 @@ def auroc(inside, outside):
     >>> rejection.auroc(inside=[0.1, 0.2], outside=[0.1, 0.2])
     0.5
     """
-    inside, outside = _check(inside, "inside"), _check(outside, "outside")
+    inside, outside = _check_doubt(inside, "inside"), _check_doubt(outside, "outside")
     label = np.repeat([0, 1], [len(inside), len(outside)])
     return float(roc_auc_score(label, np.concatenate([inside, outside])))
 
 
-def bootstrap(statistic, samples, *, seed, clusters=None, n_boot=500, level=0.95):
+def bootstrap(
+    statistic: Callable[..., Any],
+    samples: Sequence[ArrayLike],
+    *,
+    seed: int,
+    clusters: Sequence[ArrayLike | None] | None = None,
+    n_boot: int = 500,
+    level: float = 0.95,
+) -> tuple[Any, Any, Any]:
     """Percentile interval and standard error of a statistic, by drawing images, or clusters of them, with replacement.
 
     Each sample is drawn on its own. What belongs together, such as probabilities and labels, goes into one array.
@@ -103,15 +105,14 @@ def bootstrap(statistic, samples, *, seed, clusters=None, n_boot=500, level=0.95
     Parameters
     ----------
     statistic : function of as many arrays as there are samples, to a float or an array of floats
-    samples : list of arrays, images along the first axis
-    seed : int
-    clusters : list of (obs,) arrays or None for each sample: images of one cluster are drawn together
-    n_boot : int, bootstrap samples
-    level : float, of the interval
+    samples : images along the first axis
+    clusters : for each sample None or an (obs,): images of one cluster are drawn together
+    n_boot : bootstrap samples
+    level : of the interval
 
     Returns
     -------
-    (low, high, error)
+    (low, high, error), each as the statistic
 
     Source: Efron and Tibshirani (1993), An Introduction to the Bootstrap; Davison and Hinkley (1997), section 3.8, for
     drawing clusters.
@@ -130,23 +131,23 @@ def bootstrap(statistic, samples, *, seed, clusters=None, n_boot=500, level=0.95
     check_seed(seed)
     if n_boot < 2 or not 0 < level < 1:
         raise ValueError(f"n_boot={n_boot}, level={level}; wanted: at least 2, and a level between 0 and 1")
-    samples = [np.asarray(sample) for sample in samples]
-    clusters = [None] * len(samples) if clusters is None else clusters
-    if len(clusters) != len(samples):
+    arrays = [np.asarray(sample) for sample in samples]
+    clusters = [None] * len(arrays) if clusters is None else clusters
+    if len(clusters) != len(arrays):
         raise ValueError(
-            f"clusters has {len(clusters)} entries for {len(samples)} samples; wanted: one for each, or None"
+            f"clusters has {len(clusters)} entries for {len(arrays)} samples; wanted: one for each, or None"
         )
-    groups = [_list_members(sample, cluster) for sample, cluster in zip(samples, clusters, strict=True)]
+    groups = [_list_members(sample, cluster) for sample, cluster in zip(arrays, clusters, strict=True)]
     rng = np.random.default_rng(seed)
     found = []
     for _ in range(n_boot):
         drawn = [np.concatenate([g[i] for i in rng.integers(len(g), size=len(g))]) for g in groups]
-        found.append(statistic(*(sample[index] for sample, index in zip(samples, drawn, strict=True))))
+        found.append(statistic(*(sample[index] for sample, index in zip(arrays, drawn, strict=True))))
     low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2], axis=0)
     return low, high, np.std(found, axis=0, ddof=1)
 
 
-def _list_members(sample, cluster):
+def _list_members(sample: Array, cluster: ArrayLike | None) -> Sequence[Array] | Array:
     """The indices of each cluster's images."""
     if cluster is None:
         return np.arange(len(sample))[:, None]
@@ -156,18 +157,11 @@ def _list_members(sample, cluster):
     return [np.flatnonzero(cluster == c) for c in np.unique(cluster)]
 
 
-def trace_risk(doubt, correct):
-    """Error rate among the images that are accepted, for every number of accepted images.
+def trace_risk(doubt: ArrayLike, correct: ArrayLike) -> tuple[Floats, Floats]:
+    """Coverage and risk, (obs,) each: accept the least doubtful image, the two least doubtful ones, …
 
-    Parameters
-    ----------
-    doubt : (obs,)
-    correct : (obs,) bool, whether the prediction is right
-
-    Returns
-    -------
-    (coverage, risk)
-        Shares, (obs,): accept the least doubtful image, the two least doubtful ones, …
+    Coverage is the share of images that are accepted, risk the error rate among them; `correct` says of each image
+    whether its prediction is right.
 
     Source: Geifman and El-Yaniv (2017), Selective Classification for Deep Neural Networks, NeurIPS.
 
@@ -178,7 +172,7 @@ def trace_risk(doubt, correct):
     >>> coverage, risk
     (array([0.25, 0.5 , 0.75, 1.  ]), array([0.  , 0.  , 0.  , 0.25]))
     """
-    doubt, correct = _check(doubt, "doubt"), np.asarray(correct)
+    doubt, correct = _check_doubt(doubt, "doubt"), np.asarray(correct)
     if correct.shape != doubt.shape:
         raise ValueError(f"correct has shape {correct.shape}; wanted: one truth value for each of {len(doubt)} doubts")
     if correct.dtype != bool:
@@ -188,7 +182,7 @@ def trace_risk(doubt, correct):
     return n / len(doubt), np.cumsum(~correct[order]) / n
 
 
-def warm(p, temperature):
+def warm(p: ArrayLike, temperature: float) -> Floats:
     """Class probabilities (…, class) at another temperature: above 1 less sure, below 1 surer, the order unchanged.
 
     Examples
@@ -204,7 +198,7 @@ def warm(p, temperature):
     return softmax(np.log(np.maximum(p, TINY)) / temperature, axis=-1)
 
 
-def fit_temperature(p, y):
+def fit_temperature(p: ArrayLike, y: ArrayLike) -> float:
     """The temperature at which class probabilities `p` (obs, class) give the labels `y` the highest mean log density.
 
     It is sought between 0.05 and 20, exp(-3) and exp(3). Take both from a validation set.
@@ -230,13 +224,13 @@ def fit_temperature(p, y):
     p = check_probabilities(p, "p", of_classes=True)
     y = check_classes(y, len(p), n_classes=p.shape[1])
 
-    def lose(log_temperature):
+    def lose(log_temperature: float) -> float:
         return -np.mean(np.log(np.maximum(warm(p, np.exp(log_temperature))[np.arange(len(y)), y], TINY)))
 
     return float(np.exp(minimize_scalar(lose, bounds=(-3, 3), method="bounded", options={"xatol": 1e-6}).x))
 
 
-def _check(doubt, name):
+def _check_doubt(doubt: ArrayLike, name: str) -> Floats:
     doubt = np.asarray(doubt, dtype=float)
     if doubt.ndim != 1 or doubt.size == 0:
         raise ValueError(f"{name} has shape {doubt.shape}; wanted: (obs,), at least one image")

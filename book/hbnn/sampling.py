@@ -1,40 +1,51 @@
-"""What PyMC and nutpie are told in this book: one core, a seed, no progress in stored outputs; and how ADVI starts."""
+"""Samplers and ADVI with a seed: more chains until the verdict holds, and models that are compiled once."""
 
 import contextlib
 import logging
 import os
 import sys
 import warnings
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pymc as pm
 import xarray as xr
+from numpy.typing import ArrayLike
 from pymc.variational import KLqp
 
 from hbnn import diagnostics
 from hbnn._checks import check_data, check_seed
+from hbnn._types import Array, Floats, Named
 
-BACKENDS = ("numba", "c", "jax")
-STARTS = ("random", "zero", "fan-in")
-PROGRESS = "BNN_PROGRESS"  # the environment variable that switches progress off
+if TYPE_CHECKING:
+    from nutpie.compile_pymc import CompiledPyMCModel
+
+    ONE_CORE: dict[str, Any]
+
+_BACKENDS = ("numba", "c", "jax")
+_STARTS = ("random", "zero", "fan-in")
+_PROGRESS = "BNN_PROGRESS"  # the environment variable that switches progress off
 
 
-def is_watched():
+def is_watched() -> bool:
     """Whether somebody sees a progress bar: a terminal or a live notebook, unless BNN_PROGRESS is "off"."""
     ipython = sys.modules.get("IPython")
     is_kernel = ipython is not None and hasattr(ipython.get_ipython(), "kernel")
-    return os.environ.get(PROGRESS) != "off" and (is_kernel or sys.stderr.isatty())
+    return os.environ.get(_PROGRESS) != "off" and (is_kernel or sys.stderr.isatty())
 
 
-def __getattr__(name):
-    """`ONE_CORE`, for `pm.sample`, made when it is asked for, as whether somebody watches may change: four chains, one
-    after the other. PyMC's own check asks raw weights, which are not identified.
-    """
-    if name != "ONE_CORE":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    watched = is_watched()
-    return {"chains": 4, "cores": 1, "progressbar": watched, "quiet": True, "compute_convergence_checks": False}
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        """`ONE_CORE`, for `pm.sample`, made when it is asked for, as whether somebody watches may change: four chains,
+        one after the other. PyMC's own check asks raw weights, which are not identified.
+        """
+        if name != "ONE_CORE":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        watched = is_watched()
+        return {"chains": 4, "cores": 1, "progressbar": watched, "quiet": True, "compute_convergence_checks": False}
 
 
 # --- ADVI
@@ -47,9 +58,9 @@ class Advi:
     Attributes
     ----------
     approx : PyMC's approximation
-    loss : (step,) array, the negative ELBO in nats, estimated at each step from one draw; with minibatches PyMC
-        divides it by (points in the data set / points in a batch)
-    model : the `pm.Model` it was fitted to
+    loss : (step,), the negative ELBO in nats, estimated at each step from one draw; with minibatches PyMC divides it by
+        (points in the data set / points in a batch)
+    model : the model that it was fitted to
 
     Examples
     --------
@@ -62,34 +73,41 @@ class Advi:
     """
 
     approx: pm.variational.Approximation
-    loss: np.ndarray
+    loss: Floats
     model: pm.Model
 
-    def draw(self, n_draws, *, seed):
-        """Independent draws of the weights: dict of name to array (draw, …)."""
+    def draw(self, n_draws: int, *, seed: int) -> dict[str, Array]:
+        """Independent draws of the unknowns, (draw, …) each."""
         check_seed(seed)
         posterior = self.approx.sample(n_draws, random_seed=seed)["posterior"]
         return {rv.name: posterior[rv.name].values[0] for rv in self.model.free_RVs}
 
 
 def fit_advi(
-    model, n_steps, *, seed, start="random", start_sd=0.1, beta=1.0, optimizer=None, backend="numba", callbacks=()
-):
+    model: pm.Model,
+    n_steps: int,
+    *,
+    seed: int,
+    start: Literal["random", "zero", "fan-in"] = "random",
+    start_sd: float = 0.1,
+    beta: float = 1.0,
+    optimizer: Callable[..., Any] | None = None,
+    backend: Literal["numba", "c", "jax"] = "numba",
+    callbacks: Sequence[Callable[..., Any]] = (),
+) -> Advi:
     """Mean-field ADVI with PyMC's optimiser (one draw a step, windowed Adagrad) from a narrow start.
 
     Parameters
     ----------
-    model : pm.Model
-    n_steps : int, optimisation steps
-    seed : int, for the start and for the draws of each step
+    seed : for the start and for the draws of each step
     start : "random", standard normal means; "zero", all means 0, where a network without biases is stuck at a saddle;
         or "fan-in", for wide layers: means of arrays with two axes or more normal with variance 1 / (first axis, the
         units below), those of others, the biases, 0
-    start_sd : float > 0, standard deviation of every weight before the first step. PyMC's own is log(2) = 0.69,
-        from which a third of the fits of this book's flat network end in a nearly straight boundary
-    beta : float >= 0, weight of the KL divergence in the ELBO. Only 1 aims at the posterior
+    start_sd : standard deviation of every weight before the first step. PyMC's own is log(2) = 0.69, from which a third
+        of the fits of the book's flat network end in a nearly straight boundary
+    beta : weight of the KL divergence in the ELBO. Only 1 aims at the posterior
     optimizer : one of PyMC's, such as `pm.adam(learning_rate=0.002)`; default its windowed Adagrad
-    backend : "numba", "c" (needs a compiler) or "jax"
+    backend : "c" needs a compiler
     callbacks : functions of (approx, losses, step), called after each step
 
     Returns
@@ -121,10 +139,10 @@ def fit_advi(
     (True, True)
     """
     check_seed(seed)
-    if backend not in BACKENDS:
-        raise ValueError(f"backend={backend!r}; wanted: one of {', '.join(BACKENDS)}")
-    if start not in STARTS:
-        raise ValueError(f"start={start!r}; wanted: {', '.join(map(repr, STARTS[:-1]))} or {STARTS[-1]!r}")
+    if backend not in _BACKENDS:
+        raise ValueError(f"backend={backend!r}; wanted: one of {', '.join(_BACKENDS)}")
+    if start not in _STARTS:
+        raise ValueError(f"start={start!r}; wanted: {', '.join(map(repr, _STARTS[:-1]))} or {_STARTS[-1]!r}")
     if not start_sd > 0:
         raise ValueError(f"start_sd={start_sd}; wanted: a standard deviation above 0")
     if not 0 <= beta < np.inf:
@@ -141,9 +159,14 @@ def fit_advi(
     options = {} if optimizer is None else {"obj_optimizer": optimizer}
     with _quiet():
         approx = pm.fit(
-            n_steps, method=KLqp(normal, beta=beta), model=model, backend=backend, callbacks=callbacks,
-            progressbar=is_watched(), **options,
-        )  # fmt: skip
+            n_steps,
+            method=KLqp(normal, beta=beta),
+            model=model,
+            backend=backend,
+            callbacks=callbacks,
+            progressbar=is_watched(),
+            **options,
+        )
     loss = np.asarray(approx.hist)
     if len(loss) == 0:  # PyMC returns an interrupted fit without a word
         raise KeyboardInterrupt
@@ -153,7 +176,7 @@ def fit_advi(
 
 
 @contextlib.contextmanager
-def _quiet():
+def _quiet() -> Iterator[None]:
     """Keep PyMC's closing line out of stored outputs; warnings still show."""
     logger = logging.getLogger("pymc")
     level = logger.level
@@ -164,7 +187,7 @@ def _quiet():
         logger.setLevel(level)
 
 
-def _scale_start(start, shape):
+def _scale_start(start: str, shape: tuple[int, ...]) -> float:
     """Standard deviation of the means that `fit_advi` starts from."""
     if start == "fan-in":
         return shape[0] ** -0.5 if len(shape) > 1 else 0.0
@@ -176,8 +199,15 @@ def _scale_start(start, shape):
 MOST_RUNS = 4
 
 
-def sample_until(identify, *args, random_seed, most=MOST_RUNS, sample=pm.sample, **options):
-    """Sample, ask the book's verdict, and while it says no, sample more chains and keep them all.
+def sample_until(
+    identify: Callable[[xr.Dataset], Named],
+    *args: Any,
+    random_seed: int,
+    most: int = MOST_RUNS,
+    sample: Callable[..., xr.DataTree] = pm.sample,
+    **options: Any,
+) -> xr.DataTree:
+    """Sample, ask for the verdict, and while it says no, sample more chains and keep them all.
 
     The first run is `sample` with `random_seed`, draw for draw. Each later one has a seed derived from it and a warm-up
     of its own, and its chains are put beside those that there are. More chains, rather than longer ones, also ask
@@ -185,12 +215,10 @@ def sample_until(identify, *args, random_seed, most=MOST_RUNS, sample=pm.sample,
 
     Parameters
     ----------
-    identify : function of the posterior so far, a Dataset (chain, draw, …), to what is identified: a dict as
-        `diagnostics.verdict` takes it
+    identify : from the posterior so far (chain, draw, …) to what is identified, as `diagnostics.verdict` takes it
     args, options : what `sample` takes
-    random_seed : int
-    most : int, runs of `sample` in all
-    sample : function returning a DataTree, such as `pm.sample` or `cached(pm.sample)`
+    most : runs of `sample` in all
+    sample : `pm.sample`, or a function that takes and returns the same
 
     Returns
     -------
@@ -203,7 +231,7 @@ def sample_until(identify, *args, random_seed, most=MOST_RUNS, sample=pm.sample,
     ValueError
         For `most` below 1; as `diagnostics.verdict` for what `identify` returns.
 
-    Source: the limits are those of Vehtari et al. (2021); what stopping does to errors: chapter ``verdict``.
+    Source: the limits are those of Vehtari et al. (2021); what stopping does to errors: the book's chapter ``verdict``.
 
     Examples
     --------
@@ -223,38 +251,30 @@ def sample_until(identify, *args, random_seed, most=MOST_RUNS, sample=pm.sample,
     check_seed(random_seed)
     if most < 1:
         raise ValueError(f"most={most}; wanted: at least 1 run")
-    later = np.random.SeedSequence(random_seed).generate_state(most)[1:]
-    tree, verdicts = None, []
-    for seed in (random_seed, *later.tolist()):
-        try:
-            run = sample(*args, random_seed=seed, **options)
-        except KeyboardInterrupt:
-            if tree is None:
-                raise
-            warnings.warn(f"Interrupted: the {tree['posterior'].sizes['chain']} chains before are kept.", stacklevel=2)
-            break
-        tree = run if tree is None else join_chains(tree, run)
+    later = np.random.SeedSequence(random_seed).generate_state(most)[1:].tolist()
+    tree, verdicts = sample(*args, random_seed=random_seed, **options), []
+    while True:
         found = diagnostics.verdict(identify(tree["posterior"].to_dataset()), tree)
         verdicts.append(found.converged)
         if found.converged:
             break
-    else:
-        warnings.warn(f"The verdict still fails after {most} runs. {found}", stacklevel=2)
+        if not later:
+            warnings.warn(f"The verdict still fails after {most} runs. {found}", stacklevel=2)
+            break
+        try:
+            run = sample(*args, random_seed=later.pop(0), **options)
+        except KeyboardInterrupt:
+            warnings.warn(f"Interrupted: the {tree['posterior'].sizes['chain']} chains before are kept.", stacklevel=2)
+            break
+        tree = join_chains(tree, run)
     tree.attrs["verdicts"] = verdicts
     return tree
 
 
-def join_chains(tree, run):
+def join_chains(tree: xr.DataTree, run: xr.DataTree) -> xr.DataTree:
     """The chains of two runs of one model side by side.
 
-    Parameters
-    ----------
-    tree, run : DataTree from `pm.sample` or `sample_nuts`, with as many draws each and seeds of their own
-
-    Returns
-    -------
-    DataTree
-        The chains of `run` are numbered on; what has no chains, such as the data, is that of `tree`.
+    The chains of `run` are numbered on; what has no chains, such as the data, is that of `tree`. Seeds should differ.
 
     Raises
     ------
@@ -285,17 +305,11 @@ def join_chains(tree, run):
 # --- NUTS with a model that is compiled once
 
 
-def compile_nuts(model):
+def compile_nuts(model: pm.Model) -> "CompiledPyMCModel":
     """Compile a model for nutpie once, and sample it with several data sets: ``.with_data(X=…, labels=…)``.
 
-    Parameters
-    ----------
-    model : pm.Model, such as `fuse` returns. Its deterministic variables are kept unless their shapes follow the data:
-        those of known shape are, and those whose dims are all coords that no data have
-
-    Returns
-    -------
-    nutpie's compiled model
+    Deterministic variables of the model are kept unless their shapes follow the data: those of known shape are, and
+    those whose dims are all coords that no data have.
 
     Raises
     ------
@@ -321,23 +335,31 @@ def compile_nuts(model):
         raise TypeError(f"model is a {type(model).__name__}; wanted: a pm.Model")
     dims = model.named_vars_to_dims
     moving = {dim for data in model.data_vars for dim in dims.get(data.name, ())}
+    still = model.coords.keys() - moving
     fixed = [
-        variable for variable in model.deterministics
-        if None not in variable.type.shape or set(dims.get(variable.name) or [None]) <= model.coords.keys() - moving
-    ]  # fmt: skip
+        variable
+        for variable in model.deterministics
+        if None not in variable.type.shape or set(dims.get(variable.name) or [None]) <= still
+    ]
     names = [variable.name for variable in (*model.free_RVs, *fixed)]
     return nutpie.compile_pymc_model(model, var_names=names, freeze_model=False)
 
 
-def sample_nuts(compiled, *, seed, chains=4, draws=1000, tune=1000, target_accept=0.8):
+def sample_nuts(
+    compiled: "CompiledPyMCModel",
+    *,
+    seed: int,
+    chains: int = 4,
+    draws: int = 1000,
+    tune: int = 1000,
+    target_accept: float = 0.8,
+) -> xr.DataTree:
     """`nutpie.sample` on one core, with the draws that `pm.sample` would give for the same seed.
 
     Parameters
     ----------
     compiled : what `compile_nuts` returns
-    seed : int
-    chains, draws, tune : int, `draws` kept and `tune` discarded in each chain
-    target_accept : float between 0 and 1
+    draws, tune : kept and discarded, in each chain
 
     Returns
     -------
@@ -367,13 +389,20 @@ def sample_nuts(compiled, *, seed, chains=4, draws=1000, tune=1000, target_accep
     if isinstance(compiled, pm.Model):
         raise TypeError("compiled is a pm.Model; wanted: what compile_nuts makes of it, or pm.sample(model=…)")
     return nutpie.sample(
-        compiled, draws=draws, tune=max(tune, 1), chains=chains, cores=1, seed=derive_seed(seed), save_warmup=False,
-        target_accept=target_accept, progress_bar=is_watched(),
-    )  # fmt: skip
+        compiled,
+        draws=draws,
+        tune=max(tune, 1),
+        chains=chains,
+        cores=1,
+        seed=derive_seed(seed),
+        save_warmup=False,
+        target_accept=target_accept,
+        progress_bar=is_watched(),
+    )
 
 
-def derive_seed(seed):
-    """The seed that `pm.sample` hands to nutpie (int).
+def derive_seed(seed: int) -> int:
+    """The seed that `pm.sample` hands to nutpie.
 
     Examples
     --------
@@ -384,42 +413,45 @@ def derive_seed(seed):
     return int(np.random.default_rng(seed).spawn(1)[0].integers(2**30))
 
 
-def sample_groups(compiled, X, y, *, seed, **options):
+def sample_groups(
+    compiled: "CompiledPyMCModel",
+    X: Sequence[ArrayLike] | Array,
+    y: Sequence[ArrayLike] | Array,
+    *,
+    seed: int,
+    **options: Any,
+) -> list[xr.DataTree]:
     """NUTS for each group by itself, with a model that is compiled once.
 
     Parameters
     ----------
     compiled : what `compile_nuts` makes of a network of one group, with data named ``X`` and ``labels``
-    X : (group, obs, feature) array, or a list of (obs, feature) arrays
-    y : (group, obs) array of 0 and 1, or a list of (obs,) arrays
-    seed : int; each group gets a seed derived from it
+    X : (group, obs, feature), or an (obs, feature) for each group
+    y : (group, obs), 0 and 1, or an (obs,) for each group
+    seed : each group gets a seed derived from it
     options : as in `sample_nuts`
-
-    Returns
-    -------
-    list of DataTree, one for each group
 
     Raises
     ------
     ValueError
-        As `_checks.check_data`, for any group, before the first is sampled.
+        For points and labels that do not fit together, of any group, before the first is sampled.
 
     Examples
     --------
-    Three categories; to be quick, a line in place of a network:
+    Three groups; to be quick, a line in place of a network:
 
+    >>> import numpy as np
     >>> import pymc as pm
-    >>> from bookkit import data
     >>> from hbnn import sampling
-    >>> moons = data.rotated_moons(seed=1, n_groups=3)
+    >>> points = np.random.default_rng(1).normal(size=(3, 50, 2))
+    >>> y = (points[..., 0] > 0).astype(int)
     >>> with pm.Model() as model:
-    ...     X = pm.Data("X", moons.X_train[0])
-    ...     labels = pm.Data("labels", moons.y_train[0])
+    ...     X = pm.Data("X", points[0])
+    ...     labels = pm.Data("labels", y[0])
     ...     w = pm.Normal("w", shape=2)
-    ...     y = pm.Bernoulli("y", logit_p=X @ w, observed=labels)
-    >>> trees = sampling.sample_groups(
-    ...     sampling.compile_nuts(model), moons.X_train, moons.y_train, seed=1, chains=2
-    ... )
+    ...     outcome = pm.Bernoulli("y", logit_p=X @ w, observed=labels)
+    >>> compiled = sampling.compile_nuts(model)
+    >>> trees = sampling.sample_groups(compiled, points, y, seed=1, chains=2)
     >>> len(trees), trees[0]["posterior"]["w"].shape
     (3, (2, 1000, 2))
     """

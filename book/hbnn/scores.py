@@ -1,14 +1,16 @@
 """How good are the probabilities? Accuracy, log predictive density, Brier score, calibration, uncertainty split."""
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from hbnn._checks import check_classes, check_count, check_probabilities, check_seed
+from hbnn._types import Array, Floats
 
 TINY = 1e-300  # keeps 0 log 0 finite
 FLOOR = 2.0**-53  # a label's least probability, 36.7 nats: 1 - p cannot tell a smaller one from 0
 
 
-def _check(p, y):
+def _check_labelled(p: ArrayLike, y: ArrayLike) -> tuple[Floats, Array]:
     p, y = check_probabilities(p, "p"), np.asarray(y)
     if p.shape != y.shape:
         raise ValueError(f"p has shape {p.shape} and y {y.shape}; wanted: one probability for each label")
@@ -19,17 +21,15 @@ def _check(p, y):
     return p, y
 
 
-def log_likelihood(p, y):
+def log_likelihood(p: ArrayLike, y: ArrayLike) -> Floats:
     """Log of the probability that each label was given, nats, in the shape of `p` and `y` together.
+
+    It is nowhere below -36.7: a probability that rounds to 1 leaves 1 - p = 0 for all logits above 37.
 
     Parameters
     ----------
-    p : (…, obs) probabilities of class 1
+    p : (…, obs), probabilities of class 1
     y : (obs,), or any shape that goes with that of `p`, 0 and 1
-
-    Returns
-    -------
-    array, nowhere below -36.7: a probability that rounds to 1 leaves 1 - p = 0 for all logits above 37
 
     Examples
     --------
@@ -41,13 +41,13 @@ def log_likelihood(p, y):
     return np.log(np.maximum(np.where(np.asarray(y) == 1, p, 1 - p), FLOOR))
 
 
-def _score_each(p, y):
-    """Scores of each label: dict of arrays."""
-    p, y = _check(p, y)
+def _score_each(p: ArrayLike, y: ArrayLike) -> dict[str, Floats]:
+    """Scores of each label."""
+    p, y = _check_labelled(p, y)
     return {"accuracy": 100.0 * ((p > 0.5) == y), "lpd": log_likelihood(p, y), "brier": (p - y) ** 2}
 
 
-def score(p, y):
+def score(p: ArrayLike, y: ArrayLike) -> dict[str, float]:
     """Scores of probabilities `p` of class 1 against labels `y`, both (obs,).
 
     Returns
@@ -68,7 +68,7 @@ def score(p, y):
     return {name: float(np.mean(value)) for name, value in _score_each(p, y).items()}
 
 
-def score_error(p, y):
+def score_error(p: ArrayLike, y: ArrayLike) -> dict[str, float]:
     """Standard error of each score in `score`, from the finite number of test points. Same units.
 
     Examples
@@ -84,14 +84,14 @@ def score_error(p, y):
     return {name: float(np.std(value, ddof=1) / np.sqrt(np.size(y))) for name, value in each.items()}
 
 
-def score_classes(p, y):
+def score_classes(p: ArrayLike, y: ArrayLike) -> dict[str, tuple[float, float]]:
     """Scores of class probabilities `p` (obs, class) against labels `y` (obs,), with their errors.
 
     Returns
     -------
     dict
-        For "accuracy" (%), "lpd" (nats per image) and "brier" (squared error summed over classes) a tuple (value,
-        standard error from the finite number of images).
+        For "accuracy" (%), "lpd" (nats per image) and "brier" (squared error summed over classes) the value and its
+        standard error from the finite number of images.
 
     Source: as `score`; the Brier score in its original form for several classes, Brier (1950).
 
@@ -115,8 +115,8 @@ def score_classes(p, y):
     return {name: (float(v.mean()), float(v.std(ddof=1) / np.sqrt(len(v)))) for name, v in each.items()}
 
 
-def score_groups(p, y):
-    """Scores of every category: dict as `score`, of (group,) arrays, for `p` and `y` of shape (group, obs).
+def score_groups(p: ArrayLike, y: ArrayLike) -> dict[str, Floats]:
+    """Scores of every group, as `score`, (group,) each, for `p` and `y` of shape (group, obs).
 
     Examples
     --------
@@ -124,34 +124,29 @@ def score_groups(p, y):
     >>> scores.score_groups([[0.9, 0.2], [0.6, 0.7]], [[1, 0], [0, 1]])["accuracy"]
     array([100.,  50.])
     """
-    p, y = _check(p, y)
+    p, y = _check_labelled(p, y)
     if p.ndim != 2:
         raise ValueError(f"p has shape {p.shape}; wanted: (group, obs)")
     each = [score(a, b) for a, b in zip(p, y, strict=True)]
     return {name: np.array([found[name] for found in each]) for name in each[0]}
 
 
-def compare_scores(p, other, y):
-    """How much better are the probabilities `p` than `other`, category by category?
+def compare_scores(p: ArrayLike, other: ArrayLike, y: ArrayLike) -> dict[str, tuple[float, float]]:
+    """How much better are the probabilities `p` than `other`, group by group? All three are (group, obs).
 
-    Both meet the same test points, so the difference of each category's score is what counts, and its standard error
-    takes categories, not points, as independent: points of one category share one training set.
-
-    Parameters
-    ----------
-    p, other : (group, obs) probabilities of class 1
-    y : (group, obs) labels
+    Both meet the same test points, so the difference of each group's score is what counts, and its standard error
+    takes groups, not points, as independent: points of one group share one training set.
 
     Returns
     -------
     dict
-        For each score a tuple (difference, standard error), in the score's units; a positive accuracy or lpd and a
+        For each score the difference and its standard error, in the score's units; a positive accuracy or lpd and a
         negative brier speak for `p`.
 
     Raises
     ------
     ValueError
-        As `score`, and for fewer than 2 categories.
+        As `score`, and for fewer than 2 groups.
 
     Source: the cluster-robust standard error of a mean, Cameron and Miller (2015), Journal of Human Resources 50.
 
@@ -174,24 +169,21 @@ def compare_scores(p, other, y):
     return found
 
 
-def monte_carlo_error(draws, y, *, seed, n_boot=200, block=1):
+def monte_carlo_error(
+    draws: ArrayLike, y: ArrayLike, *, seed: int, n_boot: int = 200, block: int = 1
+) -> dict[str, float]:
     """Monte Carlo error of each score of the posterior mean probability, from the finite number of draws.
 
-    A bootstrap over blocks of draws: what would the scores have been with other draws from the same posterior?
+    A bootstrap over blocks of draws: what would the scores have been with other draws from the same posterior? Of the
+    accuracy it is at least half the weight of one label.
 
     Parameters
     ----------
-    draws : (draw, obs) probabilities
-    y : (obs,) labels
-    seed : int
-    n_boot : int, bootstrap samples
-    block : int, consecutive draws that are kept together; 1 for independent draws, longer than the
-        autocorrelation for a Markov chain
-
-    Returns
-    -------
-    dict
-        As `score`; for the accuracy at least half the weight of one label.
+    draws : (draw, obs), probabilities
+    y : (obs,), labels
+    n_boot : bootstrap samples
+    block : consecutive draws that are kept together; 1 for independent draws, longer than the autocorrelation for a
+        Markov chain
 
     Examples
     --------
@@ -219,7 +211,7 @@ def monte_carlo_error(draws, y, *, seed, n_boot=200, block=1):
     return error
 
 
-def calibrate(p, y, n_bins=10):
+def calibrate(p: ArrayLike, y: ArrayLike, n_bins: int = 10) -> dict[str, Array]:
     """Mean probability and share of class 1, in bins of equal width.
 
     Returns
@@ -235,7 +227,7 @@ def calibrate(p, y, n_bins=10):
     >>> found["p"], found["share"], found["n"]
     (array([0.1, 0.8]), array([0.25, 1.  ]), array([4, 2]))
     """
-    p, y = _check(p, y)
+    p, y = _check_labelled(p, y)
     check_count(n_bins, "n_bins")
     index = np.minimum((p * n_bins).astype(int), n_bins - 1)
     bins = [index == b for b in range(n_bins) if (index == b).any()]
@@ -245,7 +237,7 @@ def calibrate(p, y, n_bins=10):
     return {"p": mean, "share": np.array([y[b].mean() for b in bins]), "error": error, "n": n}
 
 
-def entropy(p):
+def entropy(p: ArrayLike) -> Floats:
     """Entropy of a coin with probability `p`, in bits: 0 when certain, 1 at p = 0.5.
 
     Examples
@@ -258,7 +250,7 @@ def entropy(p):
     return -(p * np.log2(np.maximum(p, TINY)) + (1 - p) * np.log2(np.maximum(1 - p, TINY)))
 
 
-def class_entropy(p):
+def class_entropy(p: ArrayLike) -> Floats:
     """Entropy of class probabilities (…, class), in bits: 0 when certain, log2(10) = 3.32 for ten equal classes.
 
     Examples
@@ -271,19 +263,18 @@ def class_entropy(p):
     return -np.sum(p * np.log2(np.maximum(p, TINY)), axis=-1)
 
 
-def split_uncertainty(draws):
-    """Split the uncertainty about a label into noise and ignorance.
+def split_uncertainty(draws: ArrayLike) -> dict[str, Floats]:
+    """Split the uncertainty about a label into noise (aleatoric) and ignorance (epistemic).
 
     Parameters
     ----------
-    draws : (draw, obs) probabilities of class 1, or (draw, obs, class) probabilities of all classes
+    draws : (draw, obs), probabilities of class 1, or (draw, obs, class), probabilities of all classes
 
     Returns
     -------
     dict
-        "total" (entropy of the mean probability), "noise" (mean entropy of each draw: what the
-        networks themselves hold to be chance) and "ignorance" (their difference, the mutual
-        information of label and weights), in bits, (obs,).
+        "total" (entropy of the mean probability), "noise" (mean entropy of each draw: what the networks themselves hold
+        to be chance) and "ignorance" (their difference, the mutual information of label and weights), in bits, (obs,).
 
     Source: Depeweg et al. (2018), Decomposition of Uncertainty in Bayesian Deep Learning, ICML.
 

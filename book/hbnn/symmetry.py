@@ -9,15 +9,17 @@ hidden_n) for a single output. "…" is nothing, or one axis such as the categor
 relabelled alike, as a hierarchical network demands.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from hbnn._checks import check_count, check_seed
+from hbnn._types import Array, Floats, Named
 
-MAX_SWEEPS = 50
+_MAX_SWEEPS = 50
 
 
 @dataclass(frozen=True)
@@ -26,8 +28,8 @@ class Labelling:
 
     Attributes
     ----------
-    order : tuple of (draw, unit) int arrays, one for each hidden layer; the unit that takes place u is order[…, u]
-    sign : tuple of (draw, unit) arrays of +1 and -1, the sign that it takes there
+    order : (draw, unit) of int for each hidden layer; the unit that takes place u is order[…, u]
+    sign : (draw, unit) of +1 and -1 for each hidden layer, the sign that it takes there
 
     Examples
     --------
@@ -41,10 +43,10 @@ class Labelling:
     {'w1': array([[[ 2., -1.]]]), 'w2': array([[ 4., -3.]])}
     """
 
-    order: tuple
-    sign: tuple
+    order: tuple[Array, ...]
+    sign: tuple[Array, ...]
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for order, sign in zip(self.order, self.sign, strict=True):
             if np.shape(order) != np.shape(sign) or np.ndim(order) != 2:
                 raise ValueError(
@@ -56,18 +58,8 @@ class Labelling:
                 raise ValueError("sign holds other numbers than 1 and -1; wanted: one sign for each unit")
 
 
-def draw_labelling(n_draws, n_hidden, *, seed):
-    """A random signed permutation for each draw and layer, all equally likely.
-
-    Parameters
-    ----------
-    n_draws : int
-    n_hidden : ints, units in each hidden layer
-    seed : int
-
-    Returns
-    -------
-    Labelling
+def draw_labelling(n_draws: int, n_hidden: Sequence[int], *, seed: int) -> Labelling:
+    """A random signed permutation of each draw's units in each hidden layer, all equally likely.
 
     Examples
     --------
@@ -89,17 +81,8 @@ def draw_labelling(n_draws, n_hidden, *, seed):
     return Labelling(order, tuple(rng.choice([-1, 1], size=(n_draws, n)) for n in n_hidden))
 
 
-def relabel(labelling, weights):
+def relabel(labelling: Labelling, weights: Named) -> dict[str, Array]:
     """Relabel the hidden units of every draw. No prediction of a tanh network without biases changes.
-
-    Parameters
-    ----------
-    labelling : Labelling
-    weights : dict, as the module describes them
-
-    Returns
-    -------
-    dict of arrays in the shapes of `weights`
 
     Raises
     ------
@@ -109,7 +92,6 @@ def relabel(labelling, weights):
     Examples
     --------
     >>> import numpy as np
-    >>> from bookkit import data
     >>> from hbnn import prediction, symmetry
     >>> rng = np.random.default_rng(1)
     >>> shapes = {"w1": (10, 2, 5), "w2": (10, 5, 5), "w3": (10, 5)}
@@ -117,7 +99,8 @@ def relabel(labelling, weights):
     >>> relabelled = symmetry.relabel(symmetry.draw_labelling(10, [5, 5], seed=1), weights)
     >>> bool(np.allclose(relabelled["w1"], weights["w1"]))
     False
-    >>> p = [prediction.predict_probability(w, data.grid(10)) for w in (weights, relabelled)]
+    >>> X = rng.normal(size=(100, 2))
+    >>> p = [prediction.predict_probability(w, X) for w in (weights, relabelled)]
     >>> bool(np.allclose(*p))
     True
     """
@@ -140,14 +123,16 @@ def relabel(labelling, weights):
     return dict(zip(weights, relabelled, strict=True))
 
 
-def _take(w, order, sign, axis):
+def _take(w: Array, order: Array, sign: Array, axis: int) -> Array:
     """Units of `w` along `axis` in their new places, with their signs; `order` and `sign` are (draw, unit)."""
     shape = [1] * w.ndim
     shape[0], shape[axis] = order.shape
     return np.take_along_axis(w, order.reshape(shape), axis=axis) * sign.reshape(shape)
 
 
-def align(weights, *, reference=None, seed, n_passes=3, n_starts=4):
+def align(
+    weights: Named, *, reference: Named | None = None, seed: int, n_passes: int = 3, n_starts: int = 4
+) -> tuple[Labelling, Named]:
     """The labelling of each draw in which its weights are nearest to a reference, in the sum of squares.
 
     One layer's best signed permutation, the others' held, is an assignment problem, which the Hungarian method solves;
@@ -156,16 +141,16 @@ def align(weights, *, reference=None, seed, n_passes=3, n_starts=4):
 
     Parameters
     ----------
-    weights : dict, as the module describes them
-    reference : dict of arrays without the axis of draws; default: the last draw, then the mean of the aligned
-        draws, `n_passes` times
-    seed : int, for the random starts
-    n_passes : int, at least 1
-    n_starts : int, at least 3
+    weights : as the module describes them
+    reference : the same without the axis of draws; default: the last draw, then the mean of the aligned draws,
+        `n_passes` times
+    seed : for the random starts
+    n_passes : at least 1
+    n_starts : at least 3
 
     Returns
     -------
-    Labelling, and the reference that was used last (dict)
+    (labelling, reference), the reference that was used last
 
     Raises
     ------
@@ -194,7 +179,7 @@ def align(weights, *, reference=None, seed, n_passes=3, n_starts=4):
     if n_passes < 1 or n_starts < 3:
         raise ValueError(f"n_passes={n_passes}, n_starts={n_starts}; wanted: at least 1 and at least 3")
     given = reference is not None
-    reference = reference if given else {name: w[-1] for name, w in weights.items()}
+    reference = {name: np.asarray(w)[-1] for name, w in weights.items()} if reference is None else reference
     wanted = {name: np.shape(w)[1:] for name, w in weights.items()}
     if {name: np.shape(w) for name, w in reference.items()} != wanted:
         raise ValueError(f"reference has shapes {[np.shape(w) for w in reference.values()]}; wanted: {wanted}")
@@ -205,7 +190,7 @@ def align(weights, *, reference=None, seed, n_passes=3, n_starts=4):
     return labelling, reference
 
 
-def _match(arrays, reference, seed, n_starts):
+def _match(arrays: list[Array], reference: list[Array], seed: int, n_starts: int) -> Labelling:
     """The best of several descents, draw by draw."""
     n_draws, widths = len(arrays[0]), [w.shape[-1] for w in arrays[:-1]]
     identity = Labelling(
@@ -213,12 +198,9 @@ def _match(arrays, reference, seed, n_starts):
     )
     starts = [(identity, "out"), (identity, "into"), (identity, "both")]
     starts += [(draw_labelling(n_draws, widths, seed=seed + k), "both") for k in range(n_starts - 3)]
-    best = None
-    for start, first_look in starts:
+    best = _descend(arrays, reference, *starts[0])
+    for start, first_look in starts[1:]:
         order, sign, gain = _descend(arrays, reference, start, first_look)
-        if best is None:
-            best = order, sign, gain
-            continue
         better = gain > best[2] + 1e-12 * np.abs(best[2])
         for k in range(len(widths)):
             best[0][k][better], best[1][k][better] = order[k][better], sign[k][better]
@@ -226,7 +208,9 @@ def _match(arrays, reference, seed, n_starts):
     return Labelling(tuple(best[0]), tuple(best[1]))
 
 
-def _descend(arrays, reference, start, first_look):
+def _descend(
+    arrays: list[Array], reference: list[Array], start: Labelling, first_look: str
+) -> tuple[list[Array], list[Array], Floats]:
     """Layers take turns, all draws at once, until no labelling changes: order, sign, inner product with the reference.
 
     In the first sweep a unit is compared by the weights "out" of it, the last layer's first, by those "into" it, the
@@ -235,11 +219,11 @@ def _descend(arrays, reference, start, first_look):
     order, sign = [o.copy() for o in start.order], [s.copy() for s in start.sign]
     n_layers = len(order)
     active = np.arange(len(arrays[0]))
-    for sweep in range(MAX_SWEEPS):
+    for sweep in range(_MAX_SWEEPS):
         before = [o[active] * s[active] + s[active] for o, s in zip(order, sign, strict=True)]
         look = first_look if sweep == 0 else "both"
         for k in range(n_layers) if look == "into" else reversed(range(n_layers)):
-            similar = _compare(arrays, reference, order, sign, k, active, look)
+            similar = _compare_units(arrays, reference, order, sign, k, active, look)
             for d, s in zip(active, similar, strict=True):
                 rows, columns = linear_sum_assignment(np.abs(s), maximize=True)
                 order[k][d, columns] = rows
@@ -251,13 +235,15 @@ def _descend(arrays, reference, start, first_look):
             break
     named = {f"w{k}": w for k, w in enumerate(arrays, 1)}
     moved = relabel(Labelling(tuple(order), tuple(sign)), named)
-    gain = sum((w * r).reshape(len(w), -1).sum(axis=1) for w, r in zip(moved.values(), reference, strict=True))
-    return order, sign, gain
+    gains = [(w * r).reshape(len(w), -1).sum(axis=1) for w, r in zip(moved.values(), reference, strict=True)]
+    return order, sign, sum(gains[1:], gains[0])
 
 
-def _compare(arrays, reference, order, sign, k, active, look):
+def _compare_units(
+    arrays: list[Array], reference: list[Array], order: list[Array], sign: list[Array], k: int, active: Array, look: str
+) -> Floats:
     """Inner product of unit i of hidden layer k (as drawn) with unit j of the reference: (active draw, i, j)."""
-    product = 0.0
+    product: Any = 0.0
     if look != "into" and k + 1 == len(arrays) - 1:
         out = arrays[k + 1][active]
         product = product + np.einsum("dai,aj->dij", _group(out, 1), _group(reference[k + 1][None], 1)[0])
@@ -273,12 +259,12 @@ def _compare(arrays, reference, order, sign, k, active, look):
     return product
 
 
-def _group(w, n_own):
+def _group(w: Array, n_own: int) -> Array:
     """`w` (draw, …, own axes) with exactly one axis between."""
     return w.reshape(len(w), -1, *w.shape[-n_own:])
 
 
-def _check_weights(weights):
+def _check_weights(weights: Named) -> list[Array]:
     """The arrays of a network, or the ValueError that `align` and `relabel` document."""
     wanted = "wanted: w1 (draw, …, feature, hidden_1), w2 (draw, …, hidden_1, hidden_2), …, the last (draw, …, hidden)"
     if not isinstance(weights, Mapping):

@@ -35,7 +35,7 @@ def find_folder(name):
     """Where the files of a study's tasks are: $BNN_TASKS, else beside the stored posteriors."""
     if wanted := os.environ.get(FOLDER):
         return Path(wanted) / name
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bnn" / "tasks" / name
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hbnn" / "tasks" / name
 
 
 def list_blocks(study):

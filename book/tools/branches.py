@@ -22,7 +22,7 @@ CELL = '''\
 # the session: "crashed" is what Colab calls that. Run the chapter from its top afterwards. Elsewhere it does nothing.
 import os, subprocess, sys
 
-if "google.colab" in sys.modules and "bnn" not in sys.modules:
+if "google.colab" in sys.modules and "bookkit" not in sys.modules:
     subprocess.run(["bash", "-ec", """
         git init -q /content/{folder}
         cd /content/{folder}

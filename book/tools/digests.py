@@ -93,6 +93,8 @@ class _Source:
                 self.imports += [(alias.name, (), 0) for alias in node.names]
             elif isinstance(node, ast.ImportFrom):
                 self.imports.append((node.module or "", tuple(alias.name for alias in node.names), node.level))
+            elif isinstance(node, ast.Attribute) and getattr(node.value, "id", "") in OURS:
+                self.imports.append((node.value.id, (node.attr,), 0))  # `hbnn.fuse` after `import hbnn`
             elif isinstance(node, ast.Call) and _get_name(node.func) == "read_data":
                 if not (node.args and isinstance(node.args[0], ast.Constant)):
                     raise ValueError(
@@ -182,12 +184,17 @@ def _list_imports(imports, module, is_package):
 
 
 def _find(module, root):
-    """The file of a module below the root, or None: a name that is imported from a module need not be one."""
+    """The file of a module below the root, or None: a name that is imported from a module need not be one.
+
+    A package that loads its names when they are asked for says in ``__init__.pyi`` where they are.
+    """
     path = root.joinpath(*module.split("."))
     for found in (path / "__init__.py", path.with_suffix(".py")):
         if found.exists():
             return found.resolve()
-    return None
+    stub = path.parent / "__init__.pyi"
+    homes = read_source(stub).imports if stub.exists() else []
+    return next((_find(home, root) for home, names, _ in homes if path.name in names), None)
 
 
 @lru_cache(maxsize=64)

@@ -12,11 +12,14 @@ import zipfile
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pymc as pm
 
 from hbnn import prediction
 from hbnn._text import guess, join
+from hbnn._types import Array, Floats, Named
 from hbnn.fusion import readouts
 
 FOLDER = Path(__file__).parent / "data"
@@ -25,7 +28,9 @@ FLAT, HIERARCHICAL, CURVES = NAMES = (
     "rotated_moons-hierarchical_bnn",
     "theophylline-curve_bnn",
 )
-CHUNK = 1000  # draws whose curves are in memory at once
+_CHUNK = 1000  # draws whose curves are in memory at once
+
+type Shapes = dict[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -34,10 +39,9 @@ class Posterior:
 
     Attributes
     ----------
-    name : str, the data's name and the model's
-    data : dict of name to array or int, as the Stan program and the PyMC model read them
-    unknowns : dict of name to shape, as the model names its unknowns
-    functionals : dict of name to shape
+    name : the data's name and the model's
+    data : as the Stan program and the PyMC model read them
+    unknowns, functionals : names and shapes
 
     Examples
     --------
@@ -54,30 +58,27 @@ class Posterior:
     """
 
     name: str
-    data: dict
-    unknowns: dict
-    functionals: dict
+    data: dict[str, Array]
+    unknowns: Shapes
+    functionals: Shapes
 
     @property
-    def names(self):
-        """One name for each number: "p[1]", "p[2]", … (list of str)."""
+    def names(self) -> list[str]:
+        """One name for each number: "p[1]", "p[2]", …"""
         return [
             f"{name}[{','.join(str(i + 1) for i in index)}]" if shape else name
-            for name, shape in self.functionals.items() for index in np.ndindex(*shape)
-        ]  # fmt: skip
+            for name, shape in self.functionals.items()
+            for index in np.ndindex(*shape)
+        ]
 
-    def compute(self, unknowns):
-        """The functionals of draws of the unknowns.
+    def compute(self, unknowns: Named) -> dict[str, Array]:
+        """The functionals of draws of the unknowns, (chain, draw, …) each.
 
         Parameters
         ----------
-        unknowns : dict of name to (chain, draw, …) array, with the names and shapes of `unknowns`; for the hierarchical
-            network also ``w1``, ``w2``, ``w3`` (chain, draw, group, …), the weights of each category, beside ``sd1``,
+        unknowns : (chain, draw, …) each, with the names and shapes of `Posterior.unknowns`; for the hierarchical
+            network also ``w1``, ``w2``, ``w3`` (chain, draw, group, …), the weights of each group, beside ``sd1``,
             ``sd2`` and ``sd3``
-
-        Returns
-        -------
-        dict of name to (chain, draw, …) array
 
         Raises
         ------
@@ -94,25 +95,17 @@ class Posterior:
         wrong += [
             f"{name} has shape {value.shape}; wanted: {('chain', 'draw', *wanted[name])}"
             + (f", {lead[0]} chains of {lead[1]} draws" if len(lead) == 2 else "")
-            for name, value in draws.items() if value.shape != (*lead, *wanted[name])
-        ]  # fmt: skip
+            for name, value in draws.items()
+            if value.shape != (*lead, *wanted[name])
+        ]
         if wrong:
             raise ValueError(f"unknowns of {self.name}: {'; '.join(wrong)}")
-        return COMPUTE[self.name](self.data, draws)
+        return _COMPUTE[self.name](self.data, draws)
 
 
 @lru_cache
-def load_posterior(name):
-    """A posterior by its name.
-
-    Returns
-    -------
-    Posterior
-
-    Raises
-    ------
-    ValueError
-        For a name that there is not.
+def load_posterior(name: str) -> Posterior:
+    """A posterior by its name, one of `NAMES`; ValueError for another.
 
     Examples
     --------
@@ -128,17 +121,17 @@ def load_posterior(name):
     if name not in NAMES:
         raise ValueError(f"no posterior called {name!r}; wanted: one of {join(map(repr, NAMES))}{guess(name, NAMES)}")
     found = {key: np.asarray(value) for key, value in read_zipped(FOLDER / "data" / "data", name.split("-")[0]).items()}
-    return Posterior(name, found, *SHAPES[name](found))
+    return Posterior(name, found, *_SHAPES[name](found))
 
 
-def read_zipped(folder, name):
+def read_zipped(folder: Path, name: str) -> Any:
     """What is in ``<name>.json.zip``, as posteriordb stores data and draws."""
     with zipfile.ZipFile(folder / f"{name}.json.zip") as file:
         return json.loads(file.read(f"{name}.json"))
 
 
-def build_posterior(name):
-    """The posterior as a `pm.Model`, by the program in ``models/pymc`` of the database.
+def build_posterior(name: str) -> pm.Model:
+    """The PyMC model of a posterior, by the program in ``models/pymc`` of the database.
 
     Examples
     --------
@@ -149,6 +142,8 @@ def build_posterior(name):
     """
     model = name.split("-")[1]
     spec = importlib.util.spec_from_file_location(model, FOLDER / "models" / "pymc" / f"{model}.py")
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.model(load_posterior(name).data)
@@ -157,20 +152,20 @@ def build_posterior(name):
 # --- shapes of the unknowns, and of the functionals
 
 
-def _list_flat(data):
+def _list_flat(data: dict[str, Array]) -> tuple[Shapes, Shapes]:
     n, places = int(data["H"]), len(data["X_new"])
     return {"w1": (2, n), "w2": (n, n), "w3": (n,)}, {"p": (places,), "log_lik": ()}
 
 
-def _list_hierarchical(data):
+def _list_hierarchical(data: dict[str, Array]) -> tuple[Shapes, Shapes]:
     n, groups, places = int(data["H"]), int(data["G"]), len(data["X_new"])
-    unknowns = {}
+    unknowns: Shapes = {}
     for k, shape in enumerate(((2, n), (n, n), (n,)), 1):
         unknowns |= {f"mu{k}": shape, f"sd{k}": (), f"z{k}": (groups, *shape)}
     return unknowns, {"p": (places,), "sd1": (), "sd2": (), "sd3": (), "log_lik": ()}
 
 
-def _list_curves(data):
+def _list_curves(data: dict[str, Array]) -> tuple[Shapes, Shapes]:
     n, places, own = int(data["H"]), len(data["x_new"]), len(data["x_own"])
     unknowns = {"w": (n,), "b": (n,), "mu": (n + 1,), "tau_shape": (), "tau_level": (), "sigma": ()}
     asked = {"curve": (places,), "apart": (places,), "own": (own,)}
@@ -180,19 +175,22 @@ def _list_curves(data):
 # --- from draws to functionals
 
 
-def _add_log(p, y):
+def _add_log(p: Floats, y: Array) -> Floats:
     """The log likelihood of labels, from probabilities (chain, draw, …)."""
     return np.log(np.where(y == 1, p, 1 - p)).sum(axis=tuple(range(2, p.ndim)))
 
 
-def _compute_flat(data, draws):
+def _compute_flat(data: dict[str, Array], draws: dict[str, Array]) -> dict[str, Array]:
     lead = draws["w1"].shape[:2]
     weights = {name: value.reshape(-1, *value.shape[2:]) for name, value in draws.items()}
-    ask = lambda X: prediction.predict_probability(weights, X).reshape(*lead, -1)  # noqa: E731
+
+    def ask(X: Array) -> Floats:
+        return prediction.predict_probability(weights, X).reshape(*lead, -1)
+
     return {"p": ask(data["X_new"]), "log_lik": _add_log(ask(data["X"]), data["y"])}
 
 
-def _compute_hierarchical(data, draws):
+def _compute_hierarchical(data: dict[str, Array], draws: dict[str, Array]) -> dict[str, Array]:
     """Of each category, only its own places are asked; they stand in `data` category by category."""
     n_groups, n_obs = data["y"].shape
     order = np.argsort(data["group_new"], kind="stable")
@@ -205,21 +203,21 @@ def _compute_hierarchical(data, draws):
     return {"p": asked, **sds, "log_lik": _add_log(p[..., :n_obs], data["y"])}
 
 
-def _compute_curves(data, draws):
+def _compute_curves(data: dict[str, Array], draws: dict[str, Array]) -> dict[str, Array]:
     """Mean curve and sd over patients at each time, four patients' own curves, and the log likelihood."""
     lead = draws["sigma"].shape
     flat = {name: value.reshape(-1, *value.shape[2:]) for name, value in draws.items()}
     n = len(flat["sigma"])
     parts = [
-        _compute_some_curves(data, {name: value[i : i + CHUNK] for name, value in flat.items()})
-        for i in range(0, n, CHUNK)
+        _compute_some_curves(data, {name: value[i : i + _CHUNK] for name, value in flat.items()})
+        for i in range(0, n, _CHUNK)
     ]
     found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     return {name: value.reshape(*lead, *value.shape[1:]) for name, value in found.items()}
 
 
-def _compute_some_curves(data, p):
-    def find_units(x):
+def _compute_some_curves(data: dict[str, Array], p: dict[str, Array]) -> dict[str, Array]:
+    def find_units(x: Array) -> Array:
         h = np.tanh(x[:, None] * p["w"][:, None] + p["b"][:, None]) - np.tanh(data["x0"] * p["w"] + p["b"])[:, None]
         return np.concatenate([h, np.ones((*h.shape[:2], 1))], axis=2)
 
@@ -239,5 +237,5 @@ def _compute_some_curves(data, p):
     }
 
 
-SHAPES = {FLAT: _list_flat, HIERARCHICAL: _list_hierarchical, CURVES: _list_curves}
-COMPUTE = {FLAT: _compute_flat, HIERARCHICAL: _compute_hierarchical, CURVES: _compute_curves}
+_SHAPES = {FLAT: _list_flat, HIERARCHICAL: _list_hierarchical, CURVES: _list_curves}
+_COMPUTE = {FLAT: _compute_flat, HIERARCHICAL: _compute_hierarchical, CURVES: _compute_curves}

@@ -15,23 +15,28 @@ reference itself has there. Neither minds how skewed a probability near 0 or 1 i
 import argparse
 import re
 import sys
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
+from numpy.typing import ArrayLike
 from scipy.special import ndtri
 from scipy.stats import norm
 
 from hbnn import diagnostics
+from hbnn._text import join
+from hbnn._types import Floats, Named
 from hbnn.reference import posteriors
 from hbnn.reference.posteriors import FOLDER, NAMES
 
-DIGITS = 5  # of the stored draws
-ALARM = 0.01  # chance that a right sampler is called wrong, over all functionals together
-POWER = 0.9  # chance with which a bias of `Score.visible` would have been seen
+_DIGITS = 5  # of the stored draws
+_ALARM = 0.01  # chance that a right sampler is called wrong, over all functionals together
+_POWER = 0.9  # chance with which a bias of `DrawScore.visible` would have been seen
 WRONG, FEW, RIGHT = "wrong", "too few", "right"
 
 
@@ -41,29 +46,29 @@ class Reference:
 
     Attributes
     ----------
-    names : list of str, one for each functional
+    names : one for each functional
     draws : (draw, functional), each column sorted
     ess : (functional,), effective draws, the lesser of bulk and tail
     """
 
-    names: list
-    draws: np.ndarray
-    ess: np.ndarray
+    names: list[str]
+    draws: Floats
+    ess: Floats
 
 
 @dataclass(frozen=True)
-class Score:
+class DrawScore:
     """How draws differ from the reference; `str()` is what the command prints.
 
     Attributes
     ----------
-    posterior : str
-    names : list of str, one for each functional
-    n_chains, n_draws : int, chains, and draws of all of them together
+    posterior : its name
+    names : one for each functional
+    n_draws : of all chains together
     bias, bias_error : (functional,), units of posterior sd; the error is of both sides
     spread, spread_error : (functional,), the draws' sd over the reference's, on the same scale
     rhat, ess, ess_tail : (functional,), of the draws alone
-    limit : float, errors from which on one of these numbers is too far away, by their count
+    limit : errors from which on one of these numbers is too far away, by their count
 
     Examples
     --------
@@ -76,41 +81,41 @@ class Score:
     """
 
     posterior: str
-    names: list
+    names: list[str]
     n_chains: int
     n_draws: int
-    bias: np.ndarray
-    bias_error: np.ndarray
-    spread: np.ndarray
-    spread_error: np.ndarray
-    rhat: np.ndarray
-    ess: np.ndarray
-    ess_tail: np.ndarray
+    bias: Floats
+    bias_error: Floats
+    spread: Floats
+    spread_error: Floats
+    rhat: Floats
+    ess: Floats
+    ess_tail: Floats
     limit: float
 
     @property
-    def distance(self):
-        """By how many errors each functional is off, in bias or in spread, whichever is worse (functional,)."""
+    def distance(self) -> Floats:
+        """By how many errors each functional is off, in bias or in spread, whichever is worse: (functional,)."""
         return np.maximum(abs(self.bias) / self.bias_error, abs(self.spread - 1) / self.spread_error)
 
     @property
-    def visible(self):
-        """The least bias (posterior sds) that would have been seen in every functional with probability 0.9 (float)."""
-        return float((self.limit + norm.ppf(POWER)) * self.bias_error.max())
+    def visible(self) -> float:
+        """The least bias (posterior sds) that would have been seen in every functional with probability 0.9."""
+        return float((self.limit + norm.ppf(_POWER)) * self.bias_error.max())
 
     @property
-    def verdict(self):
+    def verdict(self) -> str:
         """One of three words: "too few" effective draws to judge, "wrong", or "right" as far as can be seen."""
         if not min(self.ess.min(), self.ess_tail.min()) > diagnostics.ESS_LIMIT:
             return FEW
         return WRONG if self.distance.max() > self.limit else RIGHT
 
-    def to_frame(self):
-        """A row for each functional (DataFrame)."""
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each functional."""
         columns = ("bias", "bias_error", "spread", "spread_error", "rhat", "ess", "ess_tail", "distance")
         return pd.DataFrame({name: getattr(self, name) for name in columns}, index=self.names)
 
-    def __str__(self):
+    def __str__(self) -> str:
         worst, slow = int(self.distance.argmax()), int(np.minimum(self.ess, self.ess_tail).argmin())
         least = min(self.ess[slow], self.ess_tail[slow])
         lines = [
@@ -122,8 +127,8 @@ class Score:
         ]
         return "\n".join([*lines, self.say()])
 
-    def say(self):
-        """The verdict in a sentence (str)."""
+    def say(self) -> str:
+        """The verdict in a sentence."""
         if self.verdict == FEW:
             return f"TOO FEW effective draws to judge (wanted: more than {diagnostics.ESS_LIMIT} in bulk and tails)."
         far = int((self.distance > self.limit).sum())
@@ -137,13 +142,8 @@ class Score:
 
 
 @lru_cache
-def load_reference(name):
-    """The reference draws of a posterior (`Reference`).
-
-    Raises
-    ------
-    ValueError
-        For a name that there is not.
+def load_reference(name: str) -> Reference:
+    """The reference draws of a posterior; ValueError for a name that there is not.
 
     Examples
     --------
@@ -157,23 +157,23 @@ def load_reference(name):
     return make_reference(names, np.array([[chain[column] for column in names] for chain in chains]).swapaxes(1, 2))
 
 
-def make_reference(names, draws):
+def make_reference(names: list[str], draws: Floats) -> Reference:
     """A reference of draws (chain, draw, functional)."""
     found = diagnostics.diagnose(draws)
     return Reference(names, np.sort(draws.reshape(-1, len(names)), axis=0), np.minimum(found["ess"], found["ess_tail"]))
 
 
-def round_digits(values):
+def round_digits(values: ArrayLike) -> Floats:
     """Numbers of as many digits as the database keeps. Where many probabilities round to 1, all of them are alike."""
     values = np.asarray(values, float)
-    power = 10.0 ** (DIGITS - 1 - np.floor(np.log10(np.where(values == 0, 1, abs(values)))))
+    power = 10.0 ** (_DIGITS - 1 - np.floor(np.log10(np.where(values == 0, 1, abs(values)))))
     return np.round(values * power) / power
 
 
-def to_normal(values, reference):
+def to_normal(values: ArrayLike, reference: Reference) -> Floats:
     """Draws (…, functional) as normal quantiles of their ranks among the reference's draws.
 
-    Beyond the reference's extremes, quantiles are those of half a draw more. What is equal to `DIGITS` digits shares
+    Beyond the reference's extremes, quantiles are those of half a draw more. What is equal to `_DIGITS` digits shares
     its rank, the middle one.
     """
     n = len(reference.draws)
@@ -186,7 +186,7 @@ def to_normal(values, reference):
 
 
 @lru_cache(maxsize=8)
-def measure_own(reference):
+def _measure_own(reference: Reference) -> tuple[Floats, Floats, Floats]:
     """Mean, sd and kurtosis of the reference's draws on its scale, (functional,) each: 0, 1 and 3, but for ties."""
     own = to_normal(reference.draws, reference)
     mean, sd = own.mean(axis=0), own.std(axis=0)
@@ -197,20 +197,18 @@ def measure_own(reference):
 # --- the score
 
 
-def score_draws(draws, name=None, *, reference=None):
+def score_draws(
+    draws: Named | xr.DataTree, name: str | None = None, *, reference: Reference | None = None
+) -> DrawScore:
     """Score draws against a reference posterior.
 
     Parameters
     ----------
-    draws : dict of name to (chain, draw, …) array, Dataset, or DataTree with a group "posterior": the functionals of
+    draws : (chain, draw, …) each, or a DataTree with a group "posterior": the functionals of
         ``load_posterior(name).functionals``, or the model's unknowns. Draws known to be independent may be cut into
         chains as one likes
-    name : str, the posterior; None finds it from names and shapes
-    reference : Reference in place of the stored one, for tests of the scorer itself
-
-    Returns
-    -------
-    Score
+    name : the posterior; None finds it from names and shapes
+    reference : in place of the stored one, for tests of the scorer itself
 
     Raises
     ------
@@ -246,10 +244,10 @@ def score_draws(draws, name=None, *, reference=None):
     return compare_draws(values, reference, name)
 
 
-def compare_draws(values, reference, name=""):
+def compare_draws(values: Floats, reference: Reference, name: str = "") -> DrawScore:
     """`score_draws` for an array (chain, draw, functional)."""
     found = diagnostics.diagnose(values)
-    mean, sd, kurtosis = measure_own(reference)
+    mean, sd, kurtosis = _measure_own(reference)
     scores = (to_normal(values, reference) - mean) / sd
     bias = scores.mean(axis=(0, 1))
     squares = (scores - bias) ** 2
@@ -259,23 +257,32 @@ def compare_draws(values, reference, name=""):
     # the reference's own errors: of a mean of independent draws, and of their sd
     bias_error = np.sqrt(bias_mcse**2 + 1 / reference.ess)
     spread_error = np.sqrt((square_mcse / np.maximum(2 * spread, 1e-9)) ** 2 + (kurtosis - 1) / (4 * reference.ess))
-    limit = float(norm.isf(ALARM / 2 / (2 * len(bias))))
+    limit = float(norm.isf(_ALARM / 2 / (2 * len(bias))))
     n_chains, n_draws, _ = values.shape
-    return Score(
-        name, reference.names, n_chains, n_chains * n_draws, bias, bias_error, spread, spread_error, found["rhat"],
-        found["ess"], found["ess_tail"], limit,
-    )  # fmt: skip
+    return DrawScore(
+        name,
+        reference.names,
+        n_chains,
+        n_chains * n_draws,
+        bias,
+        bias_error,
+        spread,
+        spread_error,
+        found["rhat"],
+        found["ess"],
+        found["ess_tail"],
+        limit,
+    )
 
 
 # --- what somebody hands in
 
 
-def read_draws(source):
-    """Draws as a dict of name to (chain, draw, …) array.
+def read_draws(source: Named | xr.DataTree | str | Path) -> dict[str, Floats]:
+    """Draws by their names, (chain, draw, …) each, from what `score_draws` takes or a netCDF or CSV file.
 
-    Parameters
-    ----------
-    source : dict, Dataset or DataTree as in `score_draws`; or a path of a file, netCDF (.nc, .h5, .hdf5) or CSV
+    A CSV has a row for each draw, a column ``chain``, perhaps one called ``draw``, and one for each number: ``p[1]``,
+    ``w1[2,3]``, counted from 1, or with dots as CmdStan has them, ``p.1``.
 
     Examples
     --------
@@ -291,30 +298,28 @@ def read_draws(source):
     >>> draws["p"].shape, draws["p"][1, 0].tolist()
     ((2, 2, 2), [0.4, 0.7])
     """
-    if isinstance(source, str | Path):
-        source = read_file(Path(source))
-    if isinstance(source, xr.DataTree):
-        if "posterior" not in source.children:
-            raise ValueError(f"groups {_list(source.children)}; wanted: a group called posterior, as ArviZ writes it")
-        source = source["posterior"].to_dataset()
-    if isinstance(source, xr.Dataset):
-        if lacking := {"chain", "draw"} - set(source.sizes):
+    found: Any = _read_file(Path(source)) if isinstance(source, str | Path) else source
+    if isinstance(found, xr.DataTree):
+        if "posterior" not in found.children:
+            raise ValueError(f"groups {_list(found.children)}; wanted: a group called posterior, as ArviZ writes it")
+        found = found["posterior"].to_dataset()
+    if isinstance(found, xr.Dataset):
+        if lacking := {"chain", "draw"} - set(found.sizes):
             raise ValueError(f"no dimension {_list(sorted(lacking))}; wanted: chain and draw, as ArviZ has them")
-        source = {name: value.transpose("chain", "draw", ...).values for name, value in source.data_vars.items()
-                  if {"chain", "draw"} <= set(value.dims)}  # fmt: skip
-    found = {str(name): np.asarray(value, dtype=float) for name, value in source.items()}
-    for name, value in found.items():
+        found = {
+            name: value.transpose("chain", "draw", ...).values
+            for name, value in found.data_vars.items()
+            if {"chain", "draw"} <= set(value.dims)
+        }
+    arrays = {str(name): np.asarray(value, dtype=float) for name, value in found.items()}
+    for name, value in arrays.items():
         if value.ndim < 2:
             raise ValueError(f"{name} has shape {value.shape}; wanted: (chain, draw, …)")
-    return found
+    return arrays
 
 
-def read_file(path):
-    """A netCDF file as a DataTree, or a CSV as a dict; ValueError for what is neither.
-
-    A CSV has a row for each draw, a column ``chain``, perhaps one called ``draw``, and one for each number: ``p[1]``,
-    ``w1[2,3]``, counted from 1, or with dots as CmdStan has them, ``p.1``.
-    """
+def _read_file(path: Path) -> xr.DataTree | dict[str, Floats]:
+    """A netCDF file as a DataTree, or a CSV as a dict; ValueError for what is neither."""
     if not path.exists():
         raise ValueError(f"there is no file {path}")
     if path.suffix in (".nc", ".h5", ".hdf5", ".netcdf"):
@@ -332,38 +337,33 @@ def read_file(path):
     if text := [name for name, kind in frame.dtypes.items() if kind.kind not in "iuf"]:
         raise ValueError(f"{path.name}: {_list(text)} hold other things than numbers")
     frame = frame.sort_values("chain", kind="stable")
-    return stack_columns({
-        name: frame[name].to_numpy(float).reshape(len(sizes), -1) for name in frame if name not in ("chain", "draw")
-    })  # fmt: skip
+    names = [name for name in frame if name not in ("chain", "draw")]
+    return _stack_columns({name: frame[name].to_numpy(float).reshape(len(sizes), -1) for name in names})
 
 
-def stack_columns(columns):
+def _stack_columns(columns: dict[str, Floats]) -> dict[str, Floats]:
     """Columns p[1], p[2], … (or p.1, …), each (chain, draw), as arrays (chain, draw, …)."""
-    parts = {}
+    parts: dict[str, dict[tuple[int, ...], Floats]] = {}
     for column, values in columns.items():
-        name, index = re.fullmatch(r"(.*?)((?:[\[.]\d+(?:[,.]\d+)*\]?)?)", column).groups()
-        parts.setdefault(name, {})[tuple(int(i) - 1 for i in re.findall(r"\d+", index))] = values
+        name = re.sub(r"[\[.]\d+(?:[,.]\d+)*\]?$", "", column)
+        index = re.findall(r"\d+", column[len(name) :])
+        parts.setdefault(name, {})[tuple(int(i) - 1 for i in index)] = values
     found = {}
     for name, cells in parts.items():
-        shape = tuple(np.max(list(cells), axis=0) + 1) if () not in cells else ()
-        if len({len(index) for index in cells}) > 1 or len(cells) != int(np.prod(shape)):
+        shape = tuple(np.max([*cells], axis=0) + 1) if len({len(index) for index in cells}) == 1 else ()
+        if set(cells) != set(np.ndindex(*shape)):
             raise ValueError(
                 f"{name}: {len(cells)} columns do not fill an array; wanted: each of {name}[1], {name}[2], …"
             )
-        lead = next(iter(cells.values())).shape
-        found[name] = np.empty((*lead, *shape))
-        for index, values in cells.items():
-            found[name][(..., *index)] = values
+        stacked = np.stack([cells[index] for index in np.ndindex(*shape)], axis=-1)
+        found[name] = stacked.reshape(*stacked.shape[:-1], *shape)
     return found
 
 
-def to_functionals(draws, posterior):
+def to_functionals(draws: Named | xr.DataTree, posterior: posteriors.Posterior) -> Floats:
     """One array (chain, draw, functional), from functionals where all are there, else from the unknowns.
 
-    Raises
-    ------
-    ValueError
-        For what is missing or of another shape.
+    ValueError for what is missing or of another shape.
     """
     draws = read_draws(draws)
     there = [name for name in posterior.functionals if name in draws]
@@ -378,15 +378,16 @@ def to_functionals(draws, posterior):
     lead = draws[there[0]].shape[:2]
     wrong = [
         f"{name} has shape {draws[name].shape}; wanted: {(*lead, *shape)}"
-        for name, shape in posterior.functionals.items() if draws[name].shape != (*lead, *shape)
-    ]  # fmt: skip
+        for name, shape in posterior.functionals.items()
+        if draws[name].shape != (*lead, *shape)
+    ]
     if wrong:
         raise ValueError(f"{posterior.name}: {'; '.join(wrong)}")
     return np.concatenate([draws[name].reshape(*lead, -1) for name in posterior.functionals], axis=2)
 
 
-def find_posterior(draws):
-    """The one posterior whose functionals or unknowns these are (str); ValueError where it is none or several."""
+def find_posterior(draws: dict[str, Floats]) -> str:
+    """The one posterior whose functionals or unknowns these are; ValueError where it is none or several."""
     fits = []
     for name in NAMES:
         posterior = posteriors.load_posterior(name)
@@ -401,12 +402,11 @@ def find_posterior(draws):
     return fits[0]
 
 
-def _list(names, limit=5):
-    names = [str(name) for name in names]
-    return ", ".join(names[:limit]) + (f" and {len(names) - limit} more" if len(names) > limit else "")
+def _list(names: Iterable[object], limit: int = 5) -> str:
+    return join(map(str, names), limit)
 
 
-def main(arguments=None):
+def main(arguments: Sequence[str] | None = None) -> int:
     """What the module's first lines say. Exit status: 0 right, 1 wrong, 2 too few draws or not to be read."""
     parser = argparse.ArgumentParser(prog="python -m hbnn.reference", description=__doc__.splitlines()[0])
     parser.add_argument("file", nargs="?", metavar="FILE", help="netCDF (.nc) or CSV (.csv) with your draws")

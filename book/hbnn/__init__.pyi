@@ -1,0 +1,25 @@
+# The names of `hbnn` and where they are, for type checkers, and for __init__.py, which loads them when asked.
+from hbnn._refused import Refused as Refused
+from hbnn.checking import check_model as check_model
+from hbnn.diagnostics import diagnose as diagnose
+from hbnn.diagnostics import limit_rhat as limit_rhat
+from hbnn.diagnostics import verdict as verdict
+from hbnn.fusion import fuse as fuse
+from hbnn.prediction import flatten_chains as flatten_chains
+from hbnn.prediction import predict_groups as predict_groups
+from hbnn.prediction import predict_probability as predict_probability
+from hbnn.reference.posteriors import build_posterior as build_posterior
+from hbnn.reference.posteriors import load_posterior as load_posterior
+from hbnn.reference.scoring import score_draws as score_draws
+from hbnn.sampling import compile_nuts as compile_nuts
+from hbnn.sampling import fit_advi as fit_advi
+from hbnn.sampling import sample_nuts as sample_nuts
+from hbnn.sampling import sample_until as sample_until
+from hbnn.scores import compare_scores as compare_scores
+from hbnn.scores import log_likelihood as log_likelihood
+from hbnn.scores import score as score
+from hbnn.scores import split_uncertainty as split_uncertainty
+from hbnn.symmetry import align as align
+from hbnn.symmetry import relabel as relabel
+from hbnn.tables import answer as answer
+from hbnn.tables import read_table as read_table
