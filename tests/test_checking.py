@@ -1,0 +1,259 @@
+"""`check_model` finds each mistake in a table of wrong models, and nothing in models that are right."""
+
+import time
+
+import numpy as np
+import pymc as pm
+import pytest
+from bookkit import data, digits, models
+from hbnn.checking import MENDS, check_model
+from pytensor.graph.traversal import ancestors
+from pytensor.tensor.random.type import RandomType
+
+N = 60
+RNG = np.random.default_rng(1)
+X, Y = RNG.normal(size=(N, 3)), RNG.normal(size=N)
+LABELS, CLASSES, COUNTS = (X[:, 0] > 0).astype("int32"), RNG.integers(0, 4, N), RNG.poisson(3, N)
+G = np.arange(N) % 5
+EFFECT, ERROR = np.array([28.0, 8, -3, 7, -1, 1, 18, 12]), np.array([15.0, 10, 16, 11, 9, 11, 10, 18])
+TEN = np.arange(10.0)[:, None]
+
+
+def normal(name, *shape, sd=1.0):
+    return pm.Normal(name, 0, sd, shape=shape)
+
+
+def net(x=X, n_out=(), sd=1.0, n_in=3):
+    h = pm.math.tanh(x @ normal("w1", n_in, 5, sd=sd) + normal("b1", 5, sd=sd))
+    return pm.math.tanh(h @ normal("w2", 5, 5, sd=sd)) @ normal("w3", 5, *n_out, sd=sd)
+
+
+def bern(logit, y=LABELS, **kwargs):
+    return pm.Bernoulli("y", logit_p=logit, observed=y, **kwargs)
+
+
+def gauss(mu, sd=None, y=Y):
+    return pm.Normal("y", mu, pm.HalfNormal("e", 1) if sd is None else sd, observed=y)
+
+
+def skip_layer():
+    h = pm.math.tanh(X @ normal("w1", 3, 5))
+    pm.Deterministic("h2", pm.math.tanh(h @ normal("w2", 5, 5)))
+    bern(h @ normal("w3", 5))
+
+
+def batches(together, n_rows=None):
+    if together:
+        x, y = pm.Minibatch(X, LABELS, batch_size=20)
+    else:
+        x, y = pm.Minibatch(X, batch_size=20), pm.Minibatch(LABELS, batch_size=20)
+    bern(net(x), y, total_size=n_rows)
+
+
+def join_axes():
+    mu = X @ normal("w", 3, 1)  # (n, 1)
+    pm.Potential("y", -((Y - mu) ** 2).sum())
+
+
+def groups(index=G, n=5, form="offsets"):
+    mu, sd = normal("mu", 3), pm.HalfNormal("sd", 1)
+    w = mu + sd * normal("z", n, 3) if form == "offsets" else pm.Normal("w", mu, sd, shape=(n, 3))
+    gauss((X * w[index]).sum(axis=-1))
+
+
+def eight_schools(centred):
+    mu, tau = normal("mu", sd=5), pm.HalfCauchy("tau", 5)
+    theta = pm.Normal("theta", mu, tau, shape=8) if centred else mu + tau * normal("z", 8)
+    gauss(theta, ERROR, EFFECT)
+
+
+def crossed():
+    w = normal("w", 2, 3, 3)
+    gauss((X * w[np.arange(N) % 2, np.where(np.arange(N) % 2, G % 3, G % 2)]).sum(axis=-1))
+
+
+WRONG = {
+    "a layer is skipped": ("leads nowhere", "w2", skip_layer),
+    "an intercept is declared only": ("leads nowhere", "a", lambda: (normal("a"), bern(net()))),
+    "sigmoid into logit_p": ("probability as logit", "y", lambda: bern(pm.Deterministic("p", pm.math.sigmoid(net())))),
+    "softmax into logit_p": (
+        "probability as logit",
+        "y",
+        lambda: pm.Categorical("y", logit_p=pm.math.softmax(net(n_out=(4,)), axis=-1), observed=CLASSES),
+    ),
+    "logit into p": ("logit as probability", "y", lambda: pm.Bernoulli("y", p=net(), observed=LABELS)),
+    "sigmoids of classes": (
+        "not normalised",
+        "y",
+        lambda: pm.Categorical("y", p=pm.math.sigmoid(net(n_out=(4,))), observed=CLASSES),
+    ),
+    "softmax over rows": (
+        "softmax axis",
+        "y",
+        lambda: pm.Categorical("y", p=pm.math.softmax(net(n_out=(4,)), axis=0), observed=CLASSES),
+    ),
+    "classes from 1": (
+        "label out of range",
+        "1 to 4, and 4",
+        lambda: pm.Categorical("y", logit_p=net(n_out=(4,)), observed=CLASSES + 1),
+    ),
+    "two minibatches": ("separate minibatches", "y", lambda: batches(False, N)),
+    "no total size": ("total_size", "None", lambda: batches(True)),
+    "size of a batch": ("total_size", "total_size=20", lambda: batches(True, 20)),
+    "a square": ("variance as sd", "y", lambda: gauss(normal("a"), pm.HalfNormal("s", 1) ** 2)),
+    "a named variance": ("variance as sd", "sigma2", lambda: gauss(normal("a"), pm.InverseGamma("sigma2", 2, 1))),
+    "mean times sd": (
+        "only a product",
+        "a and s",
+        lambda: gauss(normal("z", 5)[G] + normal("a", sd=10) * pm.HalfCauchy("s", 5)),
+    ),
+    "weights of sd 10": ("prior too sure", "y", lambda: bern(net(sd=10.0))),
+    "vague in the exponent": (
+        "prior too wide",
+        "y",
+        lambda: pm.Poisson("y", pm.math.exp(net(sd=30.0)), observed=COUNTS),
+    ),
+    "vague": ("prior too wide", "y", lambda: gauss(X @ normal("b", 3, sd=1e4))),
+    "outcome in grams": ("outcome not scaled", "y", lambda: gauss(net(), y=3500 + 200 * Y)),
+    "no link": ("below zero", "y", lambda: pm.Poisson("y", net(), observed=COUNTS)),
+    "inputs in grams": ("inputs not scaled", "column 1", lambda: bern(net(X * [1, 2000, 1]))),
+    "one input in grams": (
+        "inputs not scaled",
+        "X",
+        lambda: bern(pm.math.tanh(pm.Data("X", 3e3 + X[:, 0])[:, None] * normal("w1", 5)) @ normal("w2", 5)),
+    ),
+    "(n,) and (n, 1)": ("broadcast", "(60, 60)", join_axes),
+    "a column of outcomes": ("broadcast", "(60, 1)", lambda: gauss(net(), 1.0, pm.Data("outcome", Y[:, None]))),
+    "lengths that differ": ("cannot be computed", "(7,)", lambda: bern(net() + pm.Data("b", np.ones(7)))),
+    "a bias of all rows": ("bias for each row", "b", lambda: bern(net() + normal("b", N))),
+    "counted from 1": ("index out of range", "1 to 5", lambda: groups(pm.Data("g", G + 1))),
+    "missing is -1": ("index out of range", "-1", lambda: groups(np.where(G == 0, -1, G))),
+    "a group too many": ("group without rows", "group 5 of 6 in z", lambda: groups(n=6)),
+    "an empty cell": ("group without rows", "(0, 2)", crossed),
+    "eight schools": ("funnel", "theta", lambda: eight_schools(True)),
+    "few rows": ("funnel", "w", lambda: groups(np.arange(N) % 20, 20, "centred")),
+}
+
+
+def with_gp():
+    gp = pm.gp.Marginal(cov_func=pm.HalfCauchy("eta", 5) ** 2 * pm.gp.cov.Matern52(1, pm.Gamma("ell", 2, 1)))
+    gp.marginal_likelihood("y", X=TEN, y=np.sin(TEN[:, 0]), sigma=pm.HalfCauchy("s", 5))
+    gp.conditional("f_new", Xnew=TEN + 0.5)
+
+
+def with_ordered():
+    cuts = pm.Normal("c", [-1, 0, 1], 2, transform=pm.distributions.transforms.ordered, initval=[-1.0, 0, 1])
+    pm.OrderedLogistic("y", eta=X @ normal("b", 3), cutpoints=cuts, observed=CLASSES)
+
+
+def with_mixture():
+    w, mu = pm.Dirichlet("w", np.ones(2)), normal("mu", 2, sd=5)
+    pm.NormalMixture("y", w, mu, pm.HalfNormal("s", 1), observed=np.where(LABELS, 4.0, -4.0) + Y)
+
+
+def with_survival():
+    death = pm.Weibull.dist(alpha=pm.HalfNormal("alpha", 5), beta=pm.math.exp(normal("a", sd=10) + X @ normal("b", 3)))
+    pm.Censored("y", death, lower=None, upper=np.where(LABELS, 1.0, np.inf), observed=np.minimum(np.exp(Y), 1.0))
+
+
+def with_correlation():
+    chol, *_ = pm.LKJCholeskyCov("chol", n=2, eta=2, sd_dist=pm.Exponential.dist(0.5))
+    ab = (chol @ normal("z", 2, 5)).T
+    gauss(ab[G, 0] + ab[G, 1] * X[:, 0])
+
+
+def with_volatility():
+    walk = pm.GaussianRandomWalk("v", sigma=pm.Exponential("step", 10), init_dist=pm.Normal.dist(0, 100), shape=N)
+    pm.StudentT("y", nu=pm.Exponential("nu", 0.1), lam=pm.math.exp(-2 * walk), observed=0.01 * Y)
+
+
+MOONS, FLAT = data.legacy_rotated_moons(), data.flat_moons(seed=0)
+IMAGES = digits.load(seed=1)
+FEW = [MOONS.X_train[k][: 40 - 9 * k] for k in range(4)], [MOONS.y_train[k][: 40 - 9 * k] for k in range(4)]
+RIGHT = {
+    "gallery network": lambda: batches(True, N),
+    "schools": lambda: eight_schools(False),
+    "radon": lambda: gauss(
+        pm.Normal("a", normal("mu"), pm.Exponential("s", 1), shape=5)[G] + X[:, 0] * normal("b", sd=10)
+    ),
+    "groups": groups,
+    "line": lambda: gauss(normal("a", sd=20) + normal("b", sd=20) * np.linspace(0, 1, N), pm.HalfCauchy("s", 10)),
+    "logistic": lambda: bern(normal("a", sd=2.5) + X @ normal("b", 3, sd=2.5)),
+    "counts": lambda: pm.NegativeBinomial(
+        "y", mu=pm.math.exp(X @ normal("b", 3)), alpha=pm.Exponential("k", 0.5), observed=COUNTS
+    ),
+    "items": lambda: bern(normal("z", 5)[:, None] - normal("b", 12), G.reshape(5, 12) > 1),
+    "missing": lambda: gauss(X @ normal("b", 3), y=np.ma.masked_less(Y, -1)),
+    "flat": lambda: gauss(pm.Flat("a"), pm.HalfFlat("s")),
+    "no outcome": lambda: normal("a"),
+    "no draws": lambda: pm.CustomDist("y", normal("a"), logp=lambda y, a: -((y - a) ** 2), observed=Y),
+} | {f.__name__: f for f in (with_gp, with_ordered, with_mixture, with_survival, with_correlation, with_volatility)}
+BOOK = {
+    "flat": lambda: models.flat_bnn(FLAT.X_train, FLAT.y_train),
+    "digits": lambda: models.digit_bnn(IMAGES.X_train, IMAGES.y_train),
+    "unpooled": lambda: models.unpooled_bnn(MOONS.X_train[0], MOONS.y_train[0], bias=True),
+    "hierarchical": lambda: models.hierarchical_bnn(MOONS.X_train, MOONS.y_train),
+    "ReLU, unequal": lambda: models.hierarchical_bnn(*FEW, activation="relu", bias=True),
+    "informed": lambda: models.informed_bnn(
+        X[:5, :2], LABELS[:5], mean=np.zeros(15), cholesky=np.eye(15), n_hidden=(5,)
+    ),
+}
+
+
+def build(typed):
+    with pm.Model() as model:
+        typed()
+    return model
+
+
+def test_each_kind_of_finding_has_a_wrong_model():
+    assert {kind for kind, *_ in WRONG.values()} == MENDS.keys() - {"symmetric units"}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_mistake_is_found_and_nothing_else(name):
+    kind, named, typed = WRONG[name]
+    found = check_model(build(typed))
+    assert [finding.name for finding in found] == [kind]
+    assert named in found[0].sentence
+    assert str(found) == f"{kind}: {found[0].sentence}\n    {found[0].mend}"
+
+
+@pytest.mark.parametrize("typed", [*RIGHT.values(), *BOOK.values()], ids=[*RIGHT, *BOOK])
+def test_nothing_is_found_where_nothing_is_wrong(typed):
+    model = typed() if typed in BOOK.values() else build(typed)
+    found = check_model(model)
+    assert found == []
+    assert str(found) == "nothing found"
+
+
+def test_hidden_units_are_symmetric_only_for_the_next_prior():
+    for name, n_found in {"flat": 1, "hierarchical": 1, "informed": 0}.items():
+        found = check_model(BOOK[name](), for_next_prior=True)
+        assert [finding.name for finding in found] == ["symmetric units"] * n_found
+    assert not check_model(build(RIGHT["logistic"]), for_next_prior=True)
+
+
+def test_the_random_generators_of_the_model_stay_as_they_are():
+    model = build(lambda: batches(True, N))
+    rngs = [v for v in ancestors(model.basic_RVs) if isinstance(v.type, RandomType) and v.owner is None]
+    states, graph = [rng.get_value().bit_generator.state for rng in rngs], model.str_repr()
+    check_model(model)
+    assert len(rngs) == 6
+    assert [rng.get_value().bit_generator.state for rng in rngs] == states
+    assert model.str_repr() == graph
+
+
+def test_it_takes_a_second_or_two():
+    model = BOOK["hierarchical"]()
+    check_model(model)
+    start = time.process_time()
+    check_model(model)
+    assert time.process_time() - start < 4
+
+
+def test_only_a_model_is_checked():
+    with pytest.raises(TypeError, match="model is a dict; wanted"):
+        check_model({})
+    with pytest.raises(ValueError, match="seed=None"):
+        check_model(build(RIGHT["line"]), seed=None)
