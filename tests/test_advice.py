@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hbnn.tables import grouped, rivals
+from hbnn import Refused, tables
 from studies import advice
 
 KINDS = tuple(advice.RIGHT)
@@ -56,8 +56,8 @@ def test_groups_share_the_direction_of_their_wave_or_do_not(kind, alike):
 
 
 def test_what_is_right_is_a_model_that_was_asked():
-    assert set().union(*advice.RIGHT.values()) <= {*advice.RIVALS, rivals.NETWORK}
-    assert set(advice.RIVALS) < set(rivals.RIVALS)
+    assert set().union(*advice.RIGHT.values()) <= {*advice.RIVALS, tables.NETWORK}
+    assert set(advice.RIVALS) < set(tables.RIVALS)
 
 
 def test_new_groups_are_predicted_from_fits_without_them_and_without_their_known_rows(monkeypatch):
@@ -71,14 +71,14 @@ def test_new_groups_are_predicted_from_fits_without_them_and_without_their_known
         assert not {int(g) for g in rest.group} & seen[-1]
         assert len(rest.values) == 12
         assert known is None or len(known.values) == 3
-        assert known is None or not np.isin(known.labels, rest.labels).any()
+        assert known is None or not np.isin(known.y, rest.y).any()
         if known is not None and rest.group[0] == 0:
-            raise ValueError("too few draws")
-        return advice.outcome.Prediction(rest.labels[None], np.full((1, 1), 1.0), 1.0)
+            raise Refused("too few draws")
+        return tables.Prediction(rest.y[None], np.full((1, 1), 1.0), 1.0)
 
     monkeypatch.setattr(advice, "compile_network", lambda: None)
-    monkeypatch.setattr(grouped, "fit", fit)
-    monkeypatch.setattr(grouped, "predict_new_group", predict)
+    monkeypatch.setattr(tables, "fit_network", fit)
+    monkeypatch.setattr(tables, "predict_new_group", predict)
     found = advice.ask_new_groups(rows, seed=1)
     assert [found[f"refused, {k} known"] for k in (0, 3)] == [0, 1]
     assert [found[f"inside {share}%, 0 known"] for share in (50, 90)] == [1, 1]

@@ -81,7 +81,7 @@ REFUSED = {
     "no image": (lambda: _checks.check_images(np.empty((0, 8, 8)), 64), "empty batch"),
     "one image": (lambda: _checks.check_images(np.zeros(64), 64), r"\(64,\).*X\[None\]"),
     "large images": (lambda: _checks.check_images(np.zeros((2, 784)), 64), "784.*wanted: 64, 8 x 8"),
-    "not square": (lambda: _checks.check_images(np.zeros((1, 3)), 6, name="X_new"), "X_new has .*wanted: 6; "),
+    "not square": (lambda: _checks.check_images(np.zeros((1, 3)), 6, name="X_new"), "X_new has .*wanted: 6$"),
     "NaN": (lambda: _checks.check_images(np.full((2, 64), np.nan), 64), "128 values that are NaN"),
     "grey levels": (lambda: _checks.check_images(np.full((2, 64), 16.0), 64), "16 to 16.*divide"),
     "ragged": (lambda: _checks.check_images([[0.0] * 64, [0.0] * 63], 64), "no array of images"),

@@ -9,9 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import strangers
-from hbnn import diagnostics
-from hbnn._refused import Refused
-from hbnn.tables import grouped, outcome, rivals
+from hbnn import Refused, diagnostics, tables
+from hbnn.tables import _network, _predictions, _rivals
 from scipy.special import expit, logsumexp
 from scipy.stats import multivariate_normal, norm
 from sklearn.exceptions import ConvergenceWarning
@@ -40,7 +39,7 @@ def frame():
 
 
 def read(frame, name, **changes):
-    return outcome.read_outcome(frame, **(COLUMNS | {"outcome": name} | changes))
+    return tables.read_table(frame, **(COLUMNS | {"outcome": name} | changes))
 
 
 def make_fit(kind="binary", n_groups=4, n_draws=400, hidden=3, vary=None, seed=0, spread=0.5):
@@ -64,8 +63,7 @@ def make_fit(kind="binary", n_groups=4, n_draws=400, hidden=3, vary=None, seed=0
     level, width = (10.0, 2.0) if kind == "real" else (0.0, 1.0)
     groups = tuple(f"g{k}" for k in range(n_groups))
     center, scale = np.array([1.0, 2.0]), np.array([2.0, 0.5])
-    columns = {"group": "g", "label": "y"}
-    return grouped.Fit(draws, groups, ("a", "b"), classes, kind, columns, center, scale, level, width, None)
+    return _network.Fit(draws, groups, ("a", "b"), classes, kind, center, scale, level, width, None)
 
 
 def make_rows(fit, n=8, group="new", labels=True, seed=1):
@@ -77,7 +75,9 @@ def make_rows(fit, n=8, group="new", labels=True, seed=1):
     y = drawn.get(fit.kind, rng.integers(0, 3, n).astype("int32")) if labels else None
     place = np.resize(np.arange(len(groups)), n)
     kind = {"kind": fit.kind, "classes": fit.classes} if labels else {}
-    return outcome.Rows(values, y, place, groups, ("a", "b"), {"row": np.arange(n)}, fit.columns, **kind)
+    return tables.Table(
+        values, y, place, groups, ("a", "b"), {"row": np.arange(n)}, {"group": "g", "outcome": "y"}, **kind
+    )
 
 
 # --- reading: the kind of an outcome -------------------------------------------------------------------------
@@ -102,20 +102,20 @@ def test_the_kind_is_found_from_the_column(frame, values, kind, classes):
 
 def test_a_named_kind_and_named_classes_are_taken(frame):
     frame["stars"] = np.resize([1, 2, 3], 60)
-    assert read(frame, "stars", kind="real").labels.tolist()[:3] == [1, 2, 3]
+    assert read(frame, "stars", kind="real").y.tolist()[:3] == [1, 2, 3]
     assert read(frame, "stars", kind="classes").classes == ("1", "2", "3")
     rows = read(frame, "by", classes=["foot", "car", "bus"])
-    assert (rows.kind, rows.classes, rows.labels.tolist()[:3]) == ("classes", ("foot", "car", "bus"), [2, 1, 0])
-    assert read(frame.assign(y=np.resize(["yes", "no"], 60)), "y", classes=["yes", "no"]).labels[0] == 0
+    assert (rows.kind, rows.classes, rows.y.tolist()[:3]) == ("classes", ("foot", "car", "bus"), [2, 1, 0])
+    assert read(frame.assign(y=np.resize(["yes", "no"], 60)), "y", classes=["yes", "no"]).y[0] == 0
 
 
 def test_some_rows_keep_kind_and_classes_and_need_not_hold_each(frame):
     some = read(frame, "by").take([4, 0])
-    assert (some.labels.tolist(), some.kind, some.classes) == ([1, 0], "classes", ("bus", "car", "foot"))
+    assert (some.y.tolist(), some.kind, some.classes) == ([1, 0], "classes", ("bus", "car", "foot"))
     none = read(frame.drop(columns="moved"), None)
-    assert (none.labels, none.kind) == (None, None)
+    assert (none.y, none.kind) == (None, None)
     few = frame.assign(moved=0).iloc[:2]
-    assert read(few, "moved", kind="binary", classes=("0", "1")).labels.tolist() == [0, 0]
+    assert read(few, "moved", kind="binary", classes=("0", "1")).y.tolist() == [0, 0]
 
 
 # --- reading: what is refused --------------------------------------------------------------------------------
@@ -162,7 +162,7 @@ def test_everything_that_is_wrong_is_said_at_once_with_lines_of_the_file(frame, 
 
 @pytest.mark.parametrize(("name", "varies"), [("moved", True), ("by", False), ("rent", False)])
 def test_hidden_weights_differ_between_groups_for_two_classes_only(frame, name, varies):
-    model = grouped.build(read(frame, name), n_units=2)
+    model = tables.build_network(read(frame, name), n_units=2)
     assert ("w1_z" in model.named_vars) == varies
     assert "w2_z" in model.named_vars
     assert model.named_vars_to_dims["w2_z"][:2] == ("group", "hidden")
@@ -178,9 +178,9 @@ def test_hidden_weights_differ_between_groups_for_two_classes_only(frame, name, 
 )
 def test_rows_that_no_network_can_learn_from_are_refused(frame, change, message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        grouped.build(read(change(frame), "moved"))
+        tables.build_network(read(change(frame), "moved"))
     with pytest.raises(ValueError, match="wanted: 'all' or 'readout'"):
-        grouped.build(read(frame, "moved"), vary="none")
+        tables.build_network(read(frame, "moved"), vary="none")
 
 
 # --- predictions ---------------------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ def test_rows_that_no_network_can_learn_from_are_refused(frame, change, message)
 def test_a_known_group_is_predicted_by_its_own_network():
     fit = make_fit()
     rows = make_rows(fit, group=None)
-    found = grouped.predict(fit, rows)
+    found = tables.predict(fit, rows)
     X = (rows.values - fit.center) / fit.width
     i, g, d = 5, rows.group[5], 17
     h = np.tanh(X[i] @ fit.draws["w1"][d, g] + fit.draws["b1"][d, g])
@@ -201,7 +201,7 @@ def test_a_new_group_is_as_wide_as_groups_differ(kind):
     fit = make_fit(kind, n_groups=300, n_draws=300)
     new, old = make_rows(fit, n=1), make_rows(fit, n=300, group=None)
     old = replace(old, values=np.repeat(new.values, 300, axis=0))
-    a, b = grouped.predict_new_group(fit, new, seed=1).draws, grouped.predict(fit, old).draws
+    a, b = tables.predict_new_group(fit, new, seed=1).draws, tables.predict(fit, old).draws
     a, b = (x.reshape(-1, *x.shape[2:]) for x in (a, b))
     np.testing.assert_allclose(a.mean(axis=0), b.mean(axis=0), atol=5 * b.std() / np.sqrt(300))
     np.testing.assert_allclose(a.std(axis=0), b.std(axis=0), rtol=0.25)
@@ -210,24 +210,24 @@ def test_a_new_group_is_as_wide_as_groups_differ(kind):
 def test_an_unknown_group_is_refused_without_a_seed():
     fit = make_fit()
     with pytest.raises(ValueError, match=r"group 'g0_' was not seen; .* Did you mean 'g0'\?; or a seed"):
-        grouped.predict(fit, make_rows(fit, group="g0_"))
-    assert grouped.predict(fit, make_rows(fit, group="g9"), seed=1).draws.shape == (400, 8)
+        tables.predict(fit, make_rows(fit, group="g0_"))
+    assert tables.predict(fit, make_rows(fit, group="g9"), seed=1).draws.shape == (400, 8)
 
 
 def test_closed_form_agrees_with_brute_force():
     """A number, hidden layer shared: exact conditioning against importance sampling with many offsets."""
     fit = make_fit("real", n_draws=200)
     known, rows = make_rows(fit, n=3), make_rows(fit, n=4, labels=False, seed=2)
-    exact = grouped.predict_new_group(fit, rows, known, seed=1)
+    exact = tables.predict_new_group(fit, rows, known, seed=1)
     rng = np.random.default_rng(2)
-    weights = grouped._draw_weights(fit, 200, 3000, rng)
+    weights = _network._draw_weights(fit, 200, 3000, rng)
     X, X_known = ((part.values - fit.center) / fit.width for part in (rows, known))
     noise = np.repeat(fit.draws["noise"], 3000)[:, None]
-    y = (known.labels - fit.level) / fit.spread
-    logw = norm.logpdf(y, grouped._run(weights, X_known), noise).sum(axis=1)
+    y = (known.y - fit.level) / fit.spread
+    logw = norm.logpdf(y, _network._run(weights, X_known), noise).sum(axis=1)
     share = np.exp(logw - logsumexp(logw))
     assert 1 / np.sum(share**2) > 500
-    out = fit.level + fit.spread * grouped._run(weights, X)
+    out = fit.level + fit.spread * _network._run(weights, X)
     mean = share @ out
     sd = np.sqrt(share @ (out - mean) ** 2)
     np.testing.assert_allclose(exact.draws.mean(axis=0), mean, atol=4 * sd.max() / np.sqrt(200) + 0.05)
@@ -241,7 +241,7 @@ def test_a_draw_is_weighted_by_the_density_of_the_rows_and_conditioned_on_them()
     fit = replace(fit, draws=many)
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(5, 2)), rng.normal(size=5)
-    weights, loglik = grouped._condition(fit, X, y, rng)
+    weights, loglik = _network._condition(fit, X, y, rng)
     one = {name: values[0] for name, values in many.items()}
     h = np.column_stack([np.tanh(X @ one["w1"] + one["b1"]), np.ones(5)])
     mu, prior = np.append(one["w2_mu"], one["b2_mu"]), np.diag([*[one["w2_sd"]] * 3, one["b2_sd"]]) ** 2
@@ -257,13 +257,13 @@ def test_a_draw_is_weighted_by_the_density_of_the_rows_and_conditioned_on_them()
 def test_labelled_rows_pull_a_new_group_towards_them(kind):
     fit = make_fit(kind, spread=1.0)
     rows = make_rows(fit, n=6)
-    rows = replace(rows, labels=np.ones(6, dtype="int32"))
-    before, after = (grouped.predict_new_group(fit, rows, known, seed=1) for known in (None, rows))
+    rows = replace(rows, y=np.ones(6, dtype="int32"))
+    before, after = (tables.predict_new_group(fit, rows, known, seed=1) for known in (None, rows))
     picked = (lambda p: p.draws[..., 1]) if kind == "classes" else (lambda p: p.draws)
     assert picked(after).mean() > picked(before).mean() + 0.05
     assert 50 <= after.effective <= 400  # draws; the 8,000 offsets are no more than these
     assert before.draws.shape == after.draws.shape
-    again, other = (grouped.predict_new_group(fit, rows, rows, seed=seed).draws for seed in (1, 2))
+    again, other = (tables.predict_new_group(fit, rows, rows, seed=seed).draws for seed in (1, 2))
     np.testing.assert_array_equal(again, after.draws)
     assert not np.array_equal(other, after.draws)
 
@@ -272,36 +272,36 @@ def test_more_than_the_draws_can_bear_is_refused():
     fit = make_fit("binary", n_draws=60, spread=2.0)
     rows = make_rows(fit, n=300)
     with pytest.raises(ValueError, match=r"300 labelled rows of 'new'.* wanted: at least 50"):
-        grouped.predict_new_group(fit, rows, rows, seed=1, n_offsets=2)
+        tables.predict_new_group(fit, rows, rows, seed=1, n_offsets=2)
 
 
 def test_rows_of_a_known_group_or_of_two_or_of_another_outcome_are_refused():
     fit = make_fit()
     with pytest.raises(ValueError, match="group 'g1'; wanted: rows of one group"):
-        grouped.predict_new_group(fit, make_rows(fit, group="g1"), seed=1)
+        tables.predict_new_group(fit, make_rows(fit, group="g1"), seed=1)
     with pytest.raises(ValueError, match="'n1' and 'n2'"):
-        grouped.predict_new_group(fit, make_rows(fit, group="n1"), make_rows(fit, group="n2"), seed=1)
+        tables.predict_new_group(fit, make_rows(fit, group="n1"), make_rows(fit, group="n2"), seed=1)
     with pytest.raises(ValueError, match="kind 'real'"):
-        grouped.predict_new_group(fit, make_rows(fit), make_rows(make_fit("real")), seed=1)
+        tables.predict_new_group(fit, make_rows(fit), make_rows(make_fit("real")), seed=1)
     turned = replace(make_rows(fit), features=("b", "a"))
     with pytest.raises(ValueError, match="the table has the features"):
-        grouped.predict(fit, turned, seed=1)
+        tables.predict(fit, turned, seed=1)
     with pytest.raises(ValueError, match="seed=None"):
-        grouped.predict_new_group(fit, make_rows(fit), seed=None)
+        tables.predict_new_group(fit, make_rows(fit), seed=None)
 
 
 @pytest.mark.parametrize("kind", ["binary", "real", "classes"])
 def test_scores_are_those_of_the_mean_density(kind):
     fit = make_fit(kind)
     rows = make_rows(fit, group=None, n=40)
-    found = grouped.predict(fit, rows)
+    found = tables.predict(fit, rows)
     if kind == "real":
-        density = norm.pdf(rows.labels, found.draws, found.noise)
+        density = norm.pdf(rows.y, found.draws, found.noise)
     elif kind == "binary":
-        density = np.where(rows.labels == 1, found.draws, 1 - found.draws)
+        density = np.where(rows.y == 1, found.draws, 1 - found.draws)
     else:
-        density = found.draws[:, np.arange(40), rows.labels]
-    np.testing.assert_allclose(outcome.score_rows(found, rows), np.log(density.mean(axis=0)))
+        density = found.draws[:, np.arange(40), rows.y]
+    np.testing.assert_allclose(tables.score_rows(found, rows), np.log(density.mean(axis=0)))
 
 
 # --- the file ------------------------------------------------------------------------------------------------
@@ -319,7 +319,7 @@ def test_every_kind_has_its_columns_and_can_be_written_twice(tmp_path, kind, nam
     fit = make_fit(kind)
     rows = make_rows(fit, group=None, labels=False)
     for _ in range(2):
-        found = outcome.write(tmp_path / "p.csv", fit, rows, grouped.predict(fit, rows))
+        found = tables.write_predictions(tmp_path / "p.csv", rows, tables.predict(fit, rows))
     assert found.columns.tolist() == ["row", "g", *names]
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "p.csv"), found, check_dtype=False)
     assert [path.name for path in tmp_path.iterdir()] == ["p.csv"]
@@ -329,8 +329,8 @@ def test_every_kind_has_its_columns_and_can_be_written_twice(tmp_path, kind, nam
 def test_the_interval_of_a_number_holds_its_share_of_the_mixture():
     fit, interval = make_fit("real"), 0.8
     rows = make_rows(fit, group=None)
-    p = grouped.predict(fit, rows)
-    found = outcome.tabulate(fit, rows, p, interval=interval)
+    p = tables.predict(fit, rows)
+    found = tables.tabulate_predictions(rows, p, interval=interval)
     for name, share in (("low", (1 - interval) / 2), ("high", (1 + interval) / 2)):
         below = norm.cdf(found[name].to_numpy(), p.draws, p.noise).mean(axis=0)
         np.testing.assert_allclose(below, share, atol=1e-6)
@@ -339,11 +339,11 @@ def test_the_interval_of_a_number_holds_its_share_of_the_mixture():
 def test_what_a_single_fit_cannot_say_is_left_empty():
     fit = make_fit("real")
     rows = make_rows(fit, group=None)
-    p = outcome.Prediction(np.full((1, 8), 10.0), np.full((1, 1), 2.0), 1.0)
-    found = outcome.tabulate(fit, rows, p)
+    p = tables.Prediction(np.full((1, 8), 10.0), np.full((1, 1), 2.0), 1.0)
+    found = tables.tabulate_predictions(rows, p)
     assert found[["mean_low", "mean_high", "ignorance"]].isna().all(axis=None)
     np.testing.assert_allclose(found["high"], 10 + 2 * norm.ppf(0.95), rtol=1e-6)
-    found = outcome.tabulate(make_fit(), rows, outcome.Prediction(np.full((1, 8), 0.5), None, 1.0))
+    found = tables.tabulate_predictions(rows, np.full(8, 0.5))
     assert found[["low", "high", "ignorance"]].isna().all(axis=None)
     assert (found["noise"] == 1).all()
 
@@ -352,9 +352,9 @@ def test_a_file_of_something_else_is_never_written_over(tmp_path):
     path = tmp_path / "mine.csv"
     path.write_text("town,age\nUlm,3\n")
     with pytest.raises(ValueError, match=r"mine\.csv is there already"):
-        outcome.check_path(path)
+        _predictions.check_path(path)
     with pytest.raises(OSError, match="folder"):
-        outcome.check_path(tmp_path / "no" / "p.csv")
+        _predictions.check_path(tmp_path / "no" / "p.csv")
     assert path.read_text() == "town,age\nUlm,3\n"
 
 
@@ -368,11 +368,11 @@ def straight():
 
 def read_known(kind, seed, **changes):
     frame = advice.make_known(kind, seed, **changes)
-    return outcome.read_outcome(frame, group="g", features=["a", "b"], outcome="y")
+    return tables.read_table(frame, group="g", features=["a", "b"], outcome="y")
 
 
 def test_folds_hold_every_row_once_and_leave_out_whole_groups(straight):
-    folds = rivals.make_folds(straight, seed=0)
+    folds = tables.make_folds(straight, seed=0)
     assert np.bincount(folds["rows"]).tolist() == [60] * 5
     for g in range(20):
         assert len(set(folds["groups"][straight.group == g])) == 1
@@ -381,8 +381,8 @@ def test_folds_hold_every_row_once_and_leave_out_whole_groups(straight):
 
 def test_classes_are_spread_over_the_folds(frame):
     rows = read(frame.assign(moved=np.resize([0, 0, 0, 0, 1], 60)), "moved")
-    fold = rivals.make_folds(rows, seed=3, n_folds=3)["rows"]
-    assert np.bincount(fold[rows.labels == 1]).tolist() == [4, 4, 4]
+    fold = tables.make_folds(rows, seed=3, n_folds=3)["rows"]
+    assert np.bincount(fold[rows.y == 1]).tolist() == [4, 4, 4]
     assert np.bincount(fold).tolist() == [20, 20, 20]
 
 
@@ -391,14 +391,14 @@ def test_classes_are_spread_over_the_folds(frame):
     [("line", "rent"), ("quadratic", "by"), ("trees", "moved"), ("trees", "rent"), ("trees", "by")],
 )
 def test_rivals_predict_every_kind_and_groups_that_they_never_saw(frame, monkeypatch, name, outcome_):
-    monkeypatch.setattr(rivals, "TREES", {"max_iter": (5,)})
+    monkeypatch.setattr(_rivals, "TREES", {"max_iter": (5,)})
     rows = read(frame, outcome_)
     train, test = np.flatnonzero(rows.group > 0), np.flatnonzero(rows.group == 0)
-    found = rivals.fit_rival(name, rows, train, test, seed=0, new_groups=True)
-    assert np.isfinite(outcome.score_rows(found, rows.take(test))).all()
+    found = tables.fit_rival(name, rows, train, test, seed=0, new_groups=True)
+    assert np.isfinite(tables.score_rows(found, rows.take(test))).all()
 
 
-class Loud(rivals.LogisticRegression):
+class Loud(_rivals.LogisticRegression):
     """A model that warns of itself."""
 
     warning = ConvergenceWarning
@@ -409,28 +409,28 @@ class Loud(rivals.LogisticRegression):
 
 
 def test_only_warnings_that_are_meant_are_silenced(frame, monkeypatch):
-    monkeypatch.setattr(rivals, "LogisticRegression", Loud)
+    monkeypatch.setattr(_rivals, "LogisticRegression", Loud)
     rows = read(frame.assign(by=[*np.resize(["bus", "car", "foot"], 60).tolist()[:-1], "tram"]), "by")
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # a class in one row, and a solver that needs more steps
-        rivals.fit_rival("line", rows, np.arange(60), np.arange(5), seed=0)
+        tables.fit_rival("line", rows, np.arange(60), np.arange(5), seed=0)
     monkeypatch.setattr(Loud, "warning", RuntimeWarning)
     with pytest.warns(RuntimeWarning, match="not as it should be"):
-        rivals.fit_rival("line", rows, np.arange(60), np.arange(5), seed=0)
+        tables.fit_rival("line", rows, np.arange(60), np.arange(5), seed=0)
 
 
 @pytest.mark.parametrize("most", [250, 5])
 def test_no_rival_learns_from_the_rows_that_it_predicts(straight, monkeypatch, most):
     """A leak, planted: with the other test rows moved, and all their outcomes, nothing may change."""
-    monkeypatch.setattr(rivals, "TREES", {"max_iter": (5, 10)})
-    monkeypatch.setattr(rivals, "MOST_CATEGORIES", most)
+    monkeypatch.setattr(_rivals, "TREES", {"max_iter": (5, 10)})
+    monkeypatch.setattr(_rivals, "MOST_CATEGORIES", most)
     train, test = np.arange(0, 300, 2), np.arange(1, 300, 2)
-    labels, values = straight.labels.copy(), straight.values.copy()
+    labels, values = straight.y.copy(), straight.values.copy()
     labels[test] += 100
     values[test[1:]] += 10
     changed = replace(straight, labels=labels, values=values)
     for name in (*FAST, "trees"):
-        a, b = (rivals.fit_rival(name, rows, train, test, seed=0) for rows in (straight, changed))
+        a, b = (tables.fit_rival(name, rows, train, test, seed=0) for rows in (straight, changed))
         np.testing.assert_array_equal(a.draws[:, 0], b.draws[:, 0])
         assert a.noise == b.noise
 
@@ -440,14 +440,14 @@ def make_table(y, n_groups, n_rows=20, seed=0):
     rng, g = np.random.default_rng(seed), np.repeat(np.arange(n_groups), n_rows)
     a, b = rng.normal(size=(2, g.size))
     frame = pd.DataFrame({"g": g, "a": a, "b": b, "y": y(g, rng)})
-    return outcome.read_outcome(frame, group="g", features=["a", "b"], outcome="y")
+    return tables.read_table(frame, group="g", features=["a", "b"], outcome="y")
 
 
 def score_rivals(rows, test, names=FAST, **options):
     where = np.arange(len(rows.group))
     train, test = where[~np.isin(where, test)], np.asarray(test)
-    found = [rivals.fit_rival(name, rows, train, test, seed=0, **options) for name in names]
-    return [outcome.score_rows(each, rows.take(test)).mean() for each in found]
+    found = [tables.fit_rival(name, rows, train, test, seed=0, **options) for name in names]
+    return [tables.score_rows(each, rows.take(test)).mean() for each in found]
 
 
 def test_a_class_of_one_group_alone_can_be_left_out_with_it_and_of_two_groups_one():
@@ -461,7 +461,7 @@ def test_a_class_of_one_group_alone_can_be_left_out_with_it_and_of_two_groups_on
 def test_settings_are_tuned_where_a_class_is_missing_in_an_inner_fold():
     """With the errors of such folds taken for scores, the strongest penalty would win, whatever the data say."""
     rows = make_table(lambda g, rng: np.where(g == 3, "c", np.where(rng.random(g.size) < 0.5, "a", "b")), 12)
-    bent = replace(rows, values=rows.values + 3 * np.eye(3)[rows.labels][:, :2])
+    bent = replace(rows, values=rows.values + 3 * np.eye(3)[rows.y][:, :2])
     assert score_rivals(bent, np.flatnonzero(rows.group == 0), ("line",), new_groups=True)[0] > np.log(0.8)
 
 
@@ -472,30 +472,30 @@ def test_a_feature_that_is_constant_in_training_does_not_run_away(constant):
     values[7, 1] = 1.0
     odd = replace(rows, values=values)
     assert score_rivals(odd, [7], (*FAST, "trees"))[0] > -5
-    center, width = grouped.measure(np.delete(values, 7, axis=0))
+    center, width = _network.measure_columns(np.delete(values, 7, axis=0))
     assert (center[1], width[1]) == (constant, 1.0)
 
 
 def test_more_groups_than_trees_can_tell_apart_are_told_apart_by_their_means(monkeypatch):
-    monkeypatch.setattr(rivals, "TREES", {"max_iter": (60,)})
+    monkeypatch.setattr(_rivals, "TREES", {"max_iter": (60,)})
     rows = make_table(lambda g, rng: np.random.default_rng(1).normal(0, 5, 300)[g] + rng.normal(size=g.size), 300, 6)
-    error = rivals.fit_rival("trees", rows, np.arange(1, 1800), np.arange(1), seed=0).noise
+    error = tables.fit_rival("trees", rows, np.arange(1, 1800), np.arange(1), seed=0).noise
     assert error < 2.5  # levels differ by 5, noise is 1: by number the error would stay near 5
 
 
 def test_a_group_on_both_sides_of_a_fold_is_noticed(straight, monkeypatch):
     fake = make_fit("real")
-    monkeypatch.setattr(grouped, "fit", lambda *a, **k: fake)
+    monkeypatch.setattr(_network, "fit_network", lambda *a, **k: fake)
     rows = make_rows(fake, group=None)
     with pytest.raises(RuntimeError, match="both sides"):
-        rivals._predict_network(rows, np.arange(8), rows, None, 0, None, True)
+        _rivals._predict_network(rows, np.arange(8), rows, None, 0, None, True)
 
 
 def test_an_unknown_rival_is_refused(straight):
     with pytest.raises(ValueError, match="rivals='line'; wanted: some of 'line'"):
-        rivals.compare_rivals(straight, seed=0, rivals="line")
+        tables.compare_rivals(straight, seed=0, rivals="line")
     with pytest.raises(ValueError, match="wanted: some of 'line'"):
-        rivals.fit_rival("forest", straight, np.arange(200), np.arange(200, 300), seed=0)
+        tables.fit_rival("forest", straight, np.arange(200), np.arange(200, 300), seed=0)
 
 
 def make_comparison(means, sd=0.05, n_groups=20, seed=0):
@@ -505,7 +505,7 @@ def make_comparison(means, sd=0.05, n_groups=20, seed=0):
     lpd = pd.DataFrame({name: -1 + mean + sd * rng.normal(size=n) for name, mean in means.items()})
     half = dict.fromkeys(("rows", "groups"), np.full(n, 0.5))
     both = {"rows": lpd, "groups": lpd}
-    return rivals.Comparison(both, both, np.resize(np.arange(n_groups), n), "binary", half, half)
+    return tables.Comparison(both, both, np.resize(np.arange(n_groups), n), "binary", half)
 
 
 @pytest.mark.parametrize(
@@ -520,14 +520,14 @@ def make_comparison(means, sd=0.05, n_groups=20, seed=0):
 )
 def test_the_network_is_advised_only_where_it_clearly_leads_else_the_simplest_that_keeps_up(means, chosen):
     found = make_comparison(means)
-    assert rivals.choose(found) == chosen
-    assert rivals.advise(found).startswith(f"Use {rivals.NAMES[chosen]}")
+    assert found.choose() == chosen
+    assert found.advise().startswith(f"Use {_rivals.NAMES[chosen]}")
 
 
 def test_a_network_whose_chains_disagree_is_not_judged_and_that_is_said():
     found = make_comparison({"line": 0, "quadratic": 0.1, "network": 0.3})
-    assert rivals.choose(found, converged=False) == "quadratic"
-    assert "cannot be judged" in rivals.advise(found, converged=False)
+    assert _rivals.choose(found, converged=False) == "quadratic"
+    assert "cannot be judged" in _rivals.advise(found, converged=False)
 
 
 @pytest.mark.parametrize(("lead", "chosen"), [(2.7, "line"), (2.9, "network")])
@@ -536,7 +536,7 @@ def test_a_lead_within_its_errors_is_no_lead(lead, chosen):
     found = make_comparison({"line": 0, "network": 0}, sd=0.2)
     gain, error = found.gain("network", "line")
     found.lpd["rows"]["network"] += lead * error - gain
-    assert rivals.choose(found) == chosen
+    assert _rivals.choose(found) == chosen
 
 
 @pytest.mark.parametrize(("n_groups", "n"), [(5, 200), (20, 20)])
@@ -545,24 +545,24 @@ def test_the_error_of_a_lead_is_over_groups_or_over_rows_where_groups_are_few(n_
     each = found.lpd["rows"]["network"] - found.lpd["rows"]["line"]
     each = each if n == 200 else each.groupby(found.group).mean()
     assert found.gain("network", "line")[1] == pytest.approx(each.std(ddof=1) / np.sqrt(n))
-    assert ("fewer than 8 groups" in rivals.advise(found)) == (n == 200)
+    assert ("fewer than 8 groups" in found.advise()) == (n == 200)
 
 
 def test_nothing_is_sampled_before_everything_was_asked(frame, tmp_path, monkeypatch):
     def fail(*args, **kwargs):
         raise AssertionError("sampled")
 
-    monkeypatch.setattr(grouped, "estimate", fail)
+    monkeypatch.setattr(_network, "estimate_cost", fail)
     (tmp_path / "mine.csv").write_text("a,b\n")
     options = COLUMNS | {"outcome": "moved", "seed": 1, "rivals": FAST}
     with pytest.raises(ValueError, match="holds no predictions"):
-        rivals.answer(frame, **options, out=tmp_path / "mine.csv")
+        tables.answer(frame, **options, out=tmp_path / "mine.csv")
     with pytest.raises(ValueError, match="column 'low'"):
-        rivals.answer(frame.rename(columns={"town": "low"}), **(options | {"group": "low"}))
+        tables.answer(frame.rename(columns={"town": "low"}), **(options | {"group": "low"}))
     with pytest.raises(ValueError, match=re.escape("predict=frame[frame['moved'].isna()]")):
-        rivals.answer(frame.assign(moved=frame["moved"].where(frame.index > 5)), **options)
+        tables.answer(frame.assign(moved=frame["moved"].where(frame.index > 5)), **options)
     with pytest.raises(ValueError, match="'income' is missing in 1 row"):
-        rivals.answer(frame, **options, predict=frame.assign(income=frame["income"].where(frame.index > 0)))
+        tables.answer(frame, **options, predict=frame.assign(income=frame["income"].where(frame.index > 0)))
 
 
 # --- with real chains ----------------------------------------------------------------------------------------
@@ -571,16 +571,16 @@ def test_nothing_is_sampled_before_everything_was_asked(frame, tmp_path, monkeyp
 def test_options_of_a_fit_that_make_no_sense_are_refused(frame):
     for sampler in ({"chains": 1}, {"draw": 100}):
         with pytest.raises(ValueError, match=r"wanted: some of chains, .*; at least 2 chains"):
-            grouped.estimate(read(frame, "rent"), sampler=sampler)
+            tables.estimate_cost(read(frame, "rent"), sampler=sampler)
     with pytest.raises(ValueError, match="n_units and a compiled network; wanted: one"):
-        grouped.fit(read(frame, "rent"), seed=0, network="compiled", n_units=3)
+        tables.fit_network(read(frame, "rent"), seed=0, network="compiled", n_units=3)
 
 
 def test_a_fit_can_be_made_again_and_learns_from_the_rows_that_it_was_given():
     rows = read_known("shared", 0)
-    network = grouped.estimate(rows, sampler=SHORT)
+    network = _network.estimate_cost(rows, sampler=SHORT)
     index = np.flatnonzero(rows.group != 3)
-    a, b = (grouped.fit(rows, seed=1, network=network.network, index=index, sampler=SHORT) for _ in range(2))
+    a, b = (tables.fit_network(rows, seed=1, network=network.network, index=index, sampler=SHORT) for _ in range(2))
     np.testing.assert_array_equal(a.draws["w2"], b.draws["w2"])
     assert "g03" not in a.groups
     assert a.draws["w2"].shape == (80, 19, 6)
@@ -598,11 +598,11 @@ def test_from_a_table_to_a_file_in_one_call(tmp_path, capsys, monkeypatch, uncon
         made = make_fit("real", n_groups=len(own), n_draws=60)
         return replace(made, groups=tuple(rows.groups[g] for g in own), columns=rows.columns, verdict=verdict)
 
-    monkeypatch.setattr(grouped, "estimate", lambda *_, **__: grouped.Cost(1.0, 1e6, None))
-    monkeypatch.setattr(grouped, "fit", fit)
+    monkeypatch.setattr(_network, "estimate_cost", lambda *_, **__: _network.Cost(1.0, 1e6, None))
+    monkeypatch.setattr(_network, "fit_network", fit)
     frame = advice.make_known("none", 1)
     asked = pd.concat([frame.iloc[:5], frame.iloc[:5].assign(g="new")]).drop(columns="y")
-    found = rivals.answer(
+    found = tables.answer(
         frame, group="g", features=["a", "b"], outcome="y", predict=asked, out=tmp_path / "p.csv", seed=1,
         n_folds=2, rivals=("line",), unconverged=unconverged,
     )  # fmt: skip
@@ -629,7 +629,7 @@ def test_from_a_table_to_a_file_in_one_call(tmp_path, capsys, monkeypatch, uncon
 @pytest.mark.parametrize("name", sorted(strangers.MAKERS))
 def test_a_stranger_goes_from_file_to_predictions(tmp_path, name):
     path = strangers.write_all(tmp_path)[name]
-    found = rivals.answer(path, **strangers.COLUMNS[name], out=tmp_path / "predictions.csv", seed=1)
+    found = tables.answer(path, **strangers.COLUMNS[name], out=tmp_path / "predictions.csv", seed=1)
     assert found.fit.verdict.converged, str(found.fit.verdict)
     assert len(pd.read_csv(tmp_path / "predictions.csv")) == len(pd.read_csv(path))
     assert found.advice.startswith("Use ")

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -177,4 +178,4 @@ def test_files_are_small_and_hold_one_json():
 
 
 def read_rows():
-    return json.loads((FOLDER.parent / "reference.json").read_text())["rows"]
+    return json.loads((Path(study.__file__).parents[1] / "data" / "reference.json").read_text())["rows"]

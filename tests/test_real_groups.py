@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pytest
 from bookkit.report import DATA
-from hbnn.tables import grouped, outcome, rivals
+from hbnn import tables
+from hbnn.tables import _network
 from studies import real_groups as study
 
 every_table = pytest.mark.parametrize("name", study.SOURCES)
@@ -18,7 +19,7 @@ def test_contraception_is_as_r_prints_it():
     rows = study.read_rows("contraception")
     assert (len(rows.values), len(rows.groups), rows.kind) == (1934, 60, "binary")
     assert rows.classes == ("no", "yes")
-    assert np.bincount(rows.labels).tolist() == [1175, 759]
+    assert np.bincount(rows.y).tolist() == [1175, 759]
     assert np.bincount(rows.values[:, 1].astype(int)).tolist() == [530, 356, 305, 743]  # living children
     assert np.bincount(rows.values[:, 2].astype(int)).tolist() == [1372, 562]  # rural, urban
     assert abs(rows.values[:, 0].mean()) < 0.01
@@ -66,10 +67,11 @@ def test_a_file_that_was_changed_is_refused(tmp_path, monkeypatch):
 def cheap(monkeypatch):
     """Networks that say 0.4 to everybody, and one partition of a table."""
     monkeypatch.setattr(study, "compile_network", lambda data: None)
-    monkeypatch.setattr(grouped, "compile_network", lambda rows, **options: None)
-    monkeypatch.setattr(grouped, "fit", lambda rows, **options: type("Fit", (), {"groups": ()}))
-    said = lambda fit, held, *, seed: outcome.Prediction(np.full((1, len(held.values)), 0.4), None, 1.0)  # noqa: E731
-    monkeypatch.setattr(grouped, "predict", said)
+    monkeypatch.setattr(_network, "compile_network", lambda rows, **options: None)
+    said = lambda fit, held, *, seed: tables.Prediction(np.full((1, len(held.values)), 0.4), None, 1.0)  # noqa: E731
+    for module in (tables, _network):
+        monkeypatch.setattr(module, "fit_network", lambda rows, **options: type("Fit", (), {"groups": ()}))
+        monkeypatch.setattr(module, "predict", said)
     monkeypatch.setattr(study, "MODELS", ("line", "quadratic", "network"))
 
 
@@ -78,22 +80,22 @@ def test_what_folds_and_groups_kept_gives_the_gains_errors_and_advice_of_a_compa
     cases = [case for case in study.CASES if case["data"] == name and case["seed"] == 1]
     table = [case | study.compute(**case) for case in cases if case["model"] in study.MODELS]
     found = study.gather(json.loads(json.dumps(table)), name, seeds=(1,))
-    whole = rivals.compare_rivals(study.read_rows(name), seed=1, n_folds=study.N_FOLDS, rivals=("line", "quadratic"))
-    for over in rivals.OVER:
+    whole = tables.compare_rivals(study.read_rows(name), seed=1, n_folds=study.N_FOLDS, rivals=("line", "quadratic"))
+    for over in study.OVER:
         for other in ("line", "quadratic"):
             wanted = whole.gain("network", other, over)
             assert found.gain("network", other, over) == pytest.approx(wanted, abs=1e-6)
-    assert rivals.advise(found) == rivals.advise(whole)
+    assert found.advise() == whole.advise()
 
 
 def test_bins_count_every_row_and_their_error_is_over_groups(cheap):
     cases = [case for case in study.CASES if (case["data"], case["over"], case["seed"]) == ("aggression", "groups", 1)]
     table = [case | study.compute(**case) for case in cases if case["model"] == "network"]
     found, rows = study.calibrate(table, "aggression", seeds=(1,)), study.read_rows("aggression")
-    assert found["n"].tolist() == [len(rows.labels)]
-    np.testing.assert_allclose([found["p"][0], found["share"][0]], [0.4, rows.labels.mean()])
-    off = np.bincount(rows.group, rows.labels - 0.4)
-    np.testing.assert_allclose(found["error"], np.sqrt(np.sum(off**2)) / len(rows.labels), rtol=1e-5)
+    assert found["n"].tolist() == [len(rows.y)]
+    np.testing.assert_allclose([found["p"][0], found["share"][0]], [0.4, rows.y.mean()])
+    off = np.bincount(rows.group, rows.y - 0.4)
+    np.testing.assert_allclose(found["error"], np.sqrt(np.sum(off**2)) / len(rows.y), rtol=1e-5)
 
 
 def test_partitions_are_averaged_and_other_rows_left_alone():

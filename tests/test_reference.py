@@ -181,7 +181,7 @@ def test_mistakes_are_told():
     p, log_lik = functionals["p"], functionals["log_lik"]
     for source, name, why in (
         (unknowns, "flat", r"no posterior called 'flat'.*wanted: one of"),
-        ({"p": p}, FLAT, "log_lik missing; wanted: p, log_lik, or all unknowns: w1, w2, w3"),
+        ({"p": p}, FLAT, "log_lik missing; wanted: p and log_lik, or all unknowns: w1, w2 and w3"),
         (unknowns | {"w3": np.zeros((2, 8, 6))}, FLAT, r"w3 has shape \(2, 8, 6\)"),
         ({"p": p[:1], "log_lik": log_lik[:1]}, FLAT, "one chain cannot tell"),
         ({"p": p, "log_lik": np.full((2, 8), np.nan)}, FLAT, r"log_lik: NaN or infinite"),

@@ -146,6 +146,7 @@ def test_a_comparison_is_the_mean_difference_over_categories_with_its_spread():
     assert scores.compare_scores(p, p, y) == dict.fromkeys(("accuracy", "lpd", "brier"), (0, 0))
     forth, back = scores.compare_scores(p, other, y), scores.compare_scores(other, p, y)
     assert forth["lpd"][0] == pytest.approx(-back["lpd"][0])
+    assert scores.compare_scores(p[:2], other[:2], y[:2])["brier"] == pytest.approx((np.mean(each[:2]), sem(each[:2])))
 
 
 def test_the_error_of_a_comparison_sees_that_points_of_a_category_share_their_fate():
@@ -202,7 +203,7 @@ def test_the_monte_carlo_error_is_that_of_all_ways_to_draw_the_blocks():
 def test_one_seed_gives_the_same_error_twice():
     draws = simulate_draws(np.random.default_rng(2), 100)
     y = np.arange(50) % 2
-    assert scores.monte_carlo_error(draws, y, seed=3) == scores.monte_carlo_error(draws, y, seed=3)
+    assert scores.monte_carlo_error(draws, y, seed=3) == scores.monte_carlo_error(draws, y, seed=3, block=1)
     assert scores.monte_carlo_error(draws, y, seed=3) != scores.monte_carlo_error(draws, y, seed=4)
 
 

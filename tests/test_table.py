@@ -8,12 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from bookkit import models
-from hbnn import prediction, scores
-from hbnn.tables import table
+from hbnn import prediction, scores, tables
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-GOOD = {"group": "town", "features": ["age", "income"], "label": "moved"}
+GOOD = {"group": "town", "features": ["age", "income"], "outcome": "moved"}
 
 
 def make_frame(sizes=(30, 12, 20), seed=0):
@@ -36,7 +35,7 @@ def frame():
 
 @pytest.fixture
 def rows(frame):
-    return table.read_table(frame, **GOOD, ids=["name"])
+    return tables.read_table(frame, **GOOD, ids=["name"])
 
 
 @pytest.fixture
@@ -54,7 +53,7 @@ def write(tmp_path):
 def refuses(source, *words, **changes):
     """Reading `source` raises ValueError with these words in it."""
     with pytest.raises(ValueError, match=re.escape(words[0])) as caught:
-        table.read_table(source, **(GOOD | changes))
+        tables.read_table(source, **(GOOD | changes))
     assert all(word in str(caught.value) for word in words[1:]), caught.value
 
 
@@ -79,13 +78,13 @@ def make_posterior(n_groups=3, n_features=2, bias=False, seed=0):
 def test_a_file_and_its_frame_hold_the_same_in_the_same_order(frame, tmp_path):
     frame.to_csv(tmp_path / "people.csv", index=False)
     before = frame.copy()
-    for rows in (table.read_table(source, **GOOD, ids=["name"]) for source in (frame, tmp_path / "people.csv")):
+    for rows in (tables.read_table(source, **GOOD, ids=["name"]) for source in (frame, tmp_path / "people.csv")):
         np.testing.assert_array_equal(rows.values, frame[["age", "income"]].to_numpy())
-        np.testing.assert_array_equal(rows.labels, frame["moved"])
+        np.testing.assert_array_equal(rows.y, frame["moved"])
         assert (rows.groups, rows.features) == (("Aachen", "Bonn", "Ulm"), ("age", "income"))
         assert [rows.groups[g] for g in rows.group] == frame["town"].tolist()
         assert rows.ids["name"].tolist() == frame["name"].tolist()
-        assert (rows.values.dtype, rows.labels.dtype) == (np.float64, np.int32)
+        assert (rows.values.dtype, rows.y.dtype) == (np.float64, np.int32)
     pd.testing.assert_frame_equal(frame, before)
 
 
@@ -96,12 +95,12 @@ def test_some_rows_are_a_table_of_the_same_groups(frame, rows):
     assert (some.groups, some.ids["row"].tolist(), some.group.tolist()) == (rows.groups, [40, 3], [1, 2])
     np.testing.assert_array_equal(some.values, frame.loc[[40, 3], ["age", "income"]])
     assert some.ids["name"].tolist() == ["person 40", "person 3"]
-    assert some.labels.tolist() == frame.loc[[40, 3], "moved"].tolist()
+    assert some.y.tolist() == frame.loc[[40, 3], "moved"].tolist()
 
 
 def test_lines_of_a_file_are_counted_as_an_editor_does_and_other_columns_may_be_anything(write):
     path = write("town,age,income,moved,,,note,note\nUlm,30,1,0,,,a,\n,,,,,,,\n\nBonn,40,2,1,,,,b\n\n")
-    assert table.read_table(path, **GOOD).ids["line"].tolist() == [2, 5]
+    assert tables.read_table(path, **GOOD).ids["line"].tolist() == [2, 5]
 
 
 @pytest.mark.parametrize(
@@ -114,22 +113,22 @@ def test_lines_of_a_file_are_counted_as_an_editor_does_and_other_columns_may_be_
     ],
 )
 def test_groups_are_named_as_a_person_would_tell_them_apart(frame, towns, groups):
-    assert table.read_table(frame.assign(town=towns * 31), **GOOD).groups == groups
+    assert tables.read_table(frame.assign(town=towns * 31), **GOOD).groups == groups
 
 
 def test_what_spreadsheets_write_is_read(write, tmp_path):
     marked = write("town , age,income,moved\n Ulm,30,1.5,0\nUlm ,40,2,1\n", encoding="utf-8-sig")
-    np.testing.assert_array_equal(table.read_table(marked, **GOOD).values, [[30, 1.5], [40, 2]])
+    np.testing.assert_array_equal(tables.read_table(marked, **GOOD).values, [[30, 1.5], [40, 2]])
     german = write("town;age;income;moved\nUlm;30;1,5;0\nBonn;40;2,25;1\n")
-    rows = table.read_table(german, **GOOD, sep=";", decimal=",")
+    rows = tables.read_table(german, **GOOD, sep=";", decimal=",")
     assert rows.values[:, 1].tolist() == [1.5, 2.25]
     (tmp_path / "people.csv.gz").write_bytes(gzip.compress(b"town,age,income,moved\nUlm,30,1,0\n"))
-    assert table.read_table(tmp_path / "people.csv.gz", **GOOD).values.tolist() == [[30, 1]]
+    assert tables.read_table(tmp_path / "people.csv.gz", **GOOD, classes=(0, 1)).values.tolist() == [[30, 1]]
 
 
 def test_carried_columns_keep_all_their_digits_and_may_be_called_na(frame, write):
     frame = frame.assign(NA=[f"00{2**70 + i}" for i in range(61)] + ["None"])
-    rows = table.read_table(write(frame.to_csv(index=False)), **GOOD, ids=["NA"])
+    rows = tables.read_table(write(frame.to_csv(index=False)), **GOOD, ids=["NA"])
     assert rows.ids["NA"].tolist() == frame["NA"].tolist()
 
 
@@ -144,7 +143,7 @@ def test_carried_columns_keep_all_their_digits_and_may_be_called_na(frame, write
     ],
 )
 def test_the_second_class_is_1(frame, labels, classes):
-    found = table.read_table(frame.assign(moved=labels * 31), **GOOD, classes=classes).labels
+    found = tables.read_table(frame.assign(moved=labels * 31), **GOOD, classes=classes).y
     assert found.tolist() == [1, int(labels[0] == labels[1])] * 31
 
 
@@ -170,7 +169,7 @@ def test_a_file_in_another_encoding_and_one_that_is_not_there_are_named(write):
     path = write("town,age,income,moved\nKöln,30,1,0\n", encoding="latin-1")
     refuses(path, "people.csv is no table: 'utf-8' codec")
     with pytest.raises(FileNotFoundError, match=r"peple\.csv"):
-        table.read_table(path.with_name("peple.csv"), **GOOD)
+        tables.read_table(path.with_name("peple.csv"), **GOOD)
 
 
 @pytest.mark.parametrize(
@@ -182,9 +181,9 @@ def test_a_file_in_another_encoding_and_one_that_is_not_there_are_named(write):
         ({"features": "age"}, ["features='age'", "lists of column names"]),
         ({"features": []}, ["at least one feature"]),
         ({"ids": "name"}, ["ids='name'"]),
-        ({"classes": "no"}, ["classes='no'", "two values"]),
+        ({"classes": "no"}, ["classes='no'", "different values"]),
         ({"classes": {"no": 0, "yes": 1}}, ["classes={'no': 0, 'yes': 1}"]),
-        ({"classes": (0, 1), "label": None}, ["classes=(0, 1)", "label"]),
+        ({"classes": (0, 1), "outcome": None}, ["classes=(0, 1)", "outcome=None"]),
         ({"decimal": ";"}, ["decimal=';'", "'.' or ','"]),
     ],
 )
@@ -201,11 +200,10 @@ MISSING = [np.nan] + [1.0] * 61
     [
         ("income", [np.nan] * 5 + [1.0] * 57, ["'income' is missing in 5 rows of 62 (rows 0, 1, 2 and 2 more)"]),
         ("town", MISSING, ["group 'town' is missing in 1 row of 62 (row 0)", "none called NA"]),
-        ("moved", MISSING, ["label 'moved' is missing in 1 row of 62 (row 0)", "label=None"]),
+        ("moved", MISSING, ["outcome 'moved' is missing in 1 row of 62 (row 0)", "outcome=None"]),
         ("age", ["young", "old"] + [1] * 60, ["'age' holds text, 'young' and 'old', in 2 rows of 62 (rows 0 and 1)"]),
         ("income", [np.inf] + [1.0] * 61, ["'income' is infinite or beyond 1e150 in 1 row of 62 (row 0)"]),
-        ("moved", YES, ["'no' (31 rows)", "wanted: 0 and 1. classes=('no', 'yes')"]),
-        ("moved", [2, *[0, 1] * 30, 0], ["'2' (1 row); wanted: two classes, '0' and '1'"]),
+        ("moved", [2, *[0, 1] * 30, 0], ["'0' (31 rows), '1' (30 rows) and '2' (1 row); wanted: kind='classes'"]),
     ],
 )
 def test_values_that_cannot_be_used_are_counted_and_located(frame, column, values, words):
@@ -228,7 +226,7 @@ def test_everything_that_is_wrong_with_the_values_is_said_at_once(frame):
     twice = pd.concat([frame, frame])  # rows may bear one number more than once
     twice["income"] = twice["income"].where(twice["name"] != "person 5")
     twice["moved"] = twice["moved"].where(twice["name"] != "person 7", 7)
-    refuses(twice, "2 things are wrong", "- feature 'income' is missing in 2 rows of 124 (rows 5 and 5)", "- label")
+    refuses(twice, "2 things are wrong", "- feature 'income' is missing in 2 rows of 124 (rows 5 and 5)", "- outcome")
     refuses(frame.assign(moved=YES), "'no' (31 rows)", "'no' and 'Yes'", classes=("no", "Yes"))
 
 
@@ -238,53 +236,64 @@ def test_everything_that_is_wrong_with_the_values_is_said_at_once(frame):
 @given(st.integers(0, 10**6), st.floats(0.05, 0.95), st.one_of(st.none(), st.integers(2, 40)))
 @settings(max_examples=50, deadline=None)
 def test_a_split_uses_every_row_once_within_its_group(seed, share, most):
-    rows = table.read_table(make_frame(), **GOOD)
-    split = table.split_rows(rows, seed=seed, train_share=share, max_train=most)
+    rows = tables.read_table(make_frame(), **GOOD)
+    split = tables.split_rows(rows, seed=seed, train_share=share, max_train=most)
     everything = np.concatenate([*split.rows_train, *split.rows_test])
     assert sorted(everything) == list(range(62))
     for g, (train, test) in enumerate(zip(split.rows_train, split.rows_test, strict=True)):
         assert set(rows.group[train]) == set(rows.group[test]) == {g}
-        assert set(rows.labels[train]) == {0, 1}
+        assert set(rows.y[train]) == {0, 1}
         assert most is None or len(train) <= most
     for X, y, where in zip(split.X_test, split.y_test, split.rows_test, strict=True):
-        np.testing.assert_array_equal(y, rows.labels[where])
+        np.testing.assert_array_equal(y, rows.y[where])
         np.testing.assert_allclose(X * split.width + split.center, rows.values[where])
 
 
 def test_a_class_has_the_same_share_in_training_and_models_take_the_unequal_groups(rows):
-    split = table.split_rows(rows, seed=0)
+    split = tables.split_rows(rows, seed=0)
     assert [labels.sum() for labels in split.y_train] == [4, 2, 5]
     model = models.hierarchical_bnn(split.X_train, split.y_train, n_hidden=(3, 3), bias=True)
     assert model["n_obs"].get_value().tolist() == [10, 6, 15]
 
 
+@pytest.mark.parametrize(("outcome", "classes"), [("by", {0, 1, 2}), ("income", None)])
+def test_an_outcome_of_any_kind_is_split_and_a_rare_class_is_in_training(frame, outcome, classes):
+    frame["by"] = np.where(np.arange(62) % 12 == 0, "tram", np.resize(["bus", "car"], 62))
+    rows = tables.read_table(frame, group="town", features=["age"], outcome=outcome)
+    split = tables.split_rows(rows, seed=0, train_share=0.3)
+    assert [len(y) for y in split.y_train] == [6, 4, 9]
+    for y, where in zip(split.y_train, split.rows_train, strict=True):
+        np.testing.assert_array_equal(y, rows.y[where])
+        assert classes is None or set(y) == classes
+
+
 def test_training_rows_have_mean_0_and_sd_1_whatever_the_test_rows_are(frame):
     frame.loc[3, "income"] = 1e-320  # a number as any other
-    split = table.split_rows(table.read_table(frame, **GOOD), seed=0)
+    split = tables.split_rows(tables.read_table(frame, **GOOD), seed=0)
     X = np.concatenate(split.X_train)
     np.testing.assert_allclose(X.mean(axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(X.std(axis=0), 1, atol=1e-12)
     frame.loc[split.rows_test[0], "income"] *= 1000
-    again = table.split_rows(table.read_table(frame, **GOOD), seed=0)
+    again = tables.split_rows(tables.read_table(frame, **GOOD), seed=0)
     np.testing.assert_array_equal(again.center, split.center)
     np.testing.assert_array_equal(again.width, split.width)
 
 
 def test_one_seed_gives_one_split_and_another_gives_another(rows):
-    a, b, c = (np.concatenate(table.split_rows(rows, seed=seed).rows_train) for seed in (1, 1, 2))
+    a, b, c = (np.concatenate(tables.split_rows(rows, seed=seed).rows_train) for seed in (1, 1, 2))
     assert a.tolist() == b.tolist() != c.tolist()
 
 
 def test_a_group_of_one_class_can_be_asked_for(frame):
-    rows = table.read_table(frame.assign(moved=frame["moved"].where(frame["town"] != "Bonn", 0)), **GOOD)
+    rows = tables.read_table(frame.assign(moved=frame["moved"].where(frame["town"] != "Bonn", 0)), **GOOD)
     fails_to_split(rows, "in group 'Bonn' (12 rows, 0 of class 1)", "allow_one_class=True")
-    split = table.split_rows(rows, seed=0, allow_one_class=True)
+    split = tables.split_rows(rows, seed=0, allow_one_class=True)
     assert [labels.sum() for labels in split.y_train] == [4, 0, 5]
 
 
 def fails_to_split(rows, *words, **options):
     with pytest.raises(ValueError, match=re.escape(words[0])) as caught:
-        table.split_rows(rows, **({"seed": 0} | options))
+        tables.split_rows(rows, **({"seed": 0} | options))
     assert all(word in str(caught.value) for word in words[1:]), caught.value
 
 
@@ -298,13 +307,13 @@ def fails_to_split(rows, *words, **options):
     ],
 )
 def test_tables_that_no_model_can_learn_from_are_refused(frame, changes, words):
-    fails_to_split(table.read_table(frame.assign(**changes), **GOOD), *words)
+    fails_to_split(tables.read_table(frame.assign(**changes), **GOOD), *words)
 
 
 def test_a_feature_that_varies_in_test_rows_alone_and_a_table_without_labels_are_refused(frame, rows):
-    varies = np.isin(np.arange(62), table.split_rows(rows, seed=0).rows_test[0])
-    fails_to_split(table.read_table(frame.assign(age=varies), **GOOD), "the same in all training rows: 'age'")
-    fails_to_split(table.read_table(frame, **(GOOD | {"label": None})), "label=None", "wanted: labels")
+    varies = np.isin(np.arange(62), tables.split_rows(rows, seed=0).rows_test[0])
+    fails_to_split(tables.read_table(frame.assign(age=varies), **GOOD), "the same in all training rows: 'age'")
+    fails_to_split(tables.read_table(frame, **(GOOD | {"outcome": None})), "outcome=None", "wanted: rows read with")
 
 
 @pytest.mark.parametrize(
@@ -319,40 +328,40 @@ def test_a_split_needs_sensible_arguments(rows, options):
 
 @pytest.mark.parametrize(("bias", "activation"), [(False, "tanh"), (True, "relu")])
 def test_each_row_is_predicted_by_the_network_of_its_group(rows, bias, activation):
-    split, posterior = table.split_rows(rows, seed=0), make_posterior(bias=bias)
-    p = table.predict_rows(posterior, split, rows, activation=activation)
+    split, posterior = tables.split_rows(rows, seed=0), make_posterior(bias=bias)
+    p = tables.predict_rows(posterior, split, rows, activation=activation)
     expected = prediction.predict_groups(posterior, split.scale(rows.values), activation=activation)
     for row in (0, 35, 61):
         np.testing.assert_allclose(p[:, :, row], expected[:, :, rows.group[row], row])
 
 
 def test_a_new_table_with_some_of_the_groups_is_predicted_by_name(frame, rows):
-    split, posterior = table.split_rows(rows, seed=0), make_posterior()
+    split, posterior = tables.split_rows(rows, seed=0), make_posterior()
     some = frame[frame["town"] != "Bonn"].sample(frac=1, random_state=1).drop(columns="moved")
-    new = table.read_table(some, **(GOOD | {"label": None}))
-    whole = table.predict_rows(posterior, split, rows)
-    np.testing.assert_allclose(table.predict_rows(posterior, split, new), whole[:, :, new.ids["row"]])
+    new = tables.read_table(some, **(GOOD | {"outcome": None}))
+    whole = tables.predict_rows(posterior, split, rows)
+    np.testing.assert_allclose(tables.predict_rows(posterior, split, new), whole[:, :, new.ids["row"]])
 
 
 def test_an_unknown_group_and_other_features_cannot_be_predicted(frame, rows):
-    split, posterior = table.split_rows(rows, seed=0), make_posterior()
-    new = table.read_table(frame.replace({"town": {"Bonn": "Bon"}}), **GOOD)
+    split, posterior = tables.split_rows(rows, seed=0), make_posterior()
+    new = tables.read_table(frame.replace({"town": {"Bonn": "Bon"}}), **GOOD)
     with pytest.raises(ValueError, match=r"group 'Bon' .*Did you mean 'Bonn'\?"):
-        table.predict_rows(posterior, split, new)
-    turned = table.read_table(frame, **(GOOD | {"features": ["income", "age"]}))
+        tables.predict_rows(posterior, split, new)
+    turned = tables.read_table(frame, **(GOOD | {"features": ["income", "age"]}))
     with pytest.raises(ValueError, match=r"\('income', 'age'\); wanted: \('age', 'income'\)"):
-        table.predict_rows(posterior, split, turned)
+        tables.predict_rows(posterior, split, turned)
     with pytest.raises(ValueError, match="2 groups; wanted: 3"):
-        table.predict_rows(make_posterior(n_groups=2), split, rows)
+        tables.predict_rows(make_posterior(n_groups=2), split, rows)
 
 
 @pytest.fixture
 def draws(rows):
-    return table.predict_rows(make_posterior(), table.split_rows(rows, seed=0), rows)
+    return tables.predict_rows(make_posterior(), tables.split_rows(rows, seed=0), rows)
 
 
 def test_predictions_have_a_mean_an_interval_and_two_kinds_of_uncertainty(rows, draws):
-    found = table.tabulate_predictions(rows, draws, interval=0.8)
+    found = tables.tabulate_predictions(rows, draws, interval=0.8)
     flat = draws.reshape(-1, 62)
     np.testing.assert_allclose(found["probability"], flat.mean(axis=0))
     np.testing.assert_allclose(found["low"], np.quantile(flat, 0.1, axis=0))
@@ -364,30 +373,30 @@ def test_predictions_have_a_mean_an_interval_and_two_kinds_of_uncertainty(rows, 
 
 def test_predictions_are_written_whole_over_predictions_and_never_over_a_table(rows, draws, tmp_path, monkeypatch):
     path = tmp_path / "predictions.csv"
-    found = table.write_predictions(path, rows, draws)
+    found = tables.write_predictions(path, rows, draws)
     pd.testing.assert_frame_equal(pd.read_csv(path), found, check_dtype=False)
-    table.write_predictions(path, rows, draws / 2)
+    tables.write_predictions(path, rows, draws / 2)
     assert pd.read_csv(path)["probability"].max() <= 0.5
     before = path.read_bytes()
     monkeypatch.setattr(pd.DataFrame, "to_csv", Mock(side_effect=OSError("disk full")))
     with pytest.raises(OSError, match="disk full"):
-        table.write_predictions(path, rows, draws)
+        tables.write_predictions(path, rows, draws)
     assert path.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["predictions.csv"]
     path.write_text("town,age\nUlm,3\n")
     before = path.read_bytes()
     with pytest.raises(ValueError, match=r"predictions\.csv is there already"):
-        table.write_predictions(path, rows, draws)
+        tables.write_predictions(path, rows, draws)
     assert path.read_bytes() == before
 
 
 def test_predictions_that_do_not_fit_are_refused(frame, rows, draws):
-    with pytest.raises(ValueError, match=r"\(2, 5, 61\); wanted: \(chain, draw, 62\)"):
-        table.tabulate_predictions(rows, draws[..., 1:])
-    with pytest.raises(ValueError, match="range"):
-        table.tabulate_predictions(rows, draws, interval=90)
+    with pytest.raises(ValueError, match="61 rows; wanted: 62"):
+        tables.tabulate_predictions(rows, draws[..., 1:])
+    with pytest.raises(ValueError, match="interval=90; wanted: 0 < interval < 1"):
+        tables.tabulate_predictions(rows, draws, interval=90)
     with pytest.raises(ValueError, match="outside"):
-        table.tabulate_predictions(rows, draws + 1)
-    taken = table.read_table(frame.rename(columns={"name": "low"}), **GOOD, ids=["low"])
+        tables.tabulate_predictions(rows, draws + 1)
+    taken = tables.read_table(frame.rename(columns={"name": "low"}), **GOOD, ids=["low"])
     with pytest.raises(ValueError, match="'low'"):
-        table.tabulate_predictions(taken, draws)
+        tables.tabulate_predictions(taken, draws)

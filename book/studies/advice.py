@@ -1,4 +1,4 @@
-"""Is the advice of `hbnn.tables.rivals` right where the truth is known? And do new groups fall where they are said to?
+"""Is the advice of `hbnn.tables` right where the truth is known? And do new groups fall where they are said to?
 
 Three kinds of invented tables, for each of which it is settled beforehand which advice is right (RIGHT). Three parts:
 what is advised ("advice"), whether the chains of a fit to all rows agree ("chains"), and how often the outcomes of
@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 import pandas as pd
-from hbnn.tables import grouped, outcome, rivals
+from hbnn import Refused, tables
 from scipy.stats import norm
 
 MEASURED = False
@@ -71,14 +71,14 @@ def make_known(kind, seed, n_groups=20, n_rows=15, noise=0.3):
 
 
 def read_known(kind, seed):
-    """An invented table as `outcome.Rows`."""
-    return outcome.read_outcome(make_known(kind, seed), group="g", features=["a", "b"], outcome="y")
+    """An invented table as a `tables.Table`."""
+    return tables.read_table(make_known(kind, seed), group="g", features=["a", "b"], outcome="y")
 
 
 @lru_cache
 def compile_network():
     """The network, compiled once a process: all tables have as many rows and groups."""
-    return grouped.compile_network(read_known("none", 0))
+    return tables.compile_network(read_known("none", 0))
 
 
 # --- the parts
@@ -86,18 +86,18 @@ def compile_network():
 
 def ask_advice(rows, seed):
     """What is advised if the chains agree, whether the network leads the best rival, and by how much (nats a row)."""
-    found = rivals.compare_rivals(
+    found = tables.compare_rivals(
         rows, seed=seed, n_folds=N_FOLDS, rivals=RIVALS, over=("rows",), network=compile_network()
     )
-    best = found.lpd["rows"].mean().drop(rivals.NETWORK).idxmax()
-    gain, error = found.gain(rivals.NETWORK, best)
+    best = found.lpd["rows"].mean().drop(tables.NETWORK).idxmax()
+    gain, error = found.gain(tables.NETWORK, best)
     inside = {f"inside {name}": share for name, share in found.calibrate().items()}
-    return {"advised": rivals.choose(found), "best rival": best, "gain": gain, "error": error} | inside
+    return {"advised": found.choose(), "best rival": best, "gain": gain, "error": error} | inside
 
 
 def ask_chains(rows, seed):
     """The verdict on a fit to all rows with the settings that everybody gets."""
-    found = grouped.fit(rows, seed=seed, network=compile_network()).verdict
+    found = tables.fit_network(rows, seed=seed, network=compile_network()).verdict
     return {
         "converged": bool(found.converged), "rhat": float(found.rhat), "ess": float(min(found.ess, found.ess_tail)),
         "divergences": int(found.divergences),
@@ -110,24 +110,24 @@ def ask_new_groups(rows, seed):
     The first three rows of each group are the ones that may be known; only the others are predicted, whatever is known.
     A group whose rows are refused is counted and left out.
     """
-    fold = outcome.make_folds(rows, seed=seed, n_folds=N_FOLDS)["groups"]
+    fold = tables.make_folds(rows, seed=seed, n_folds=N_FOLDS)["groups"]
     levels, lpd, off = ({k: [] for k in KNOWN} for _ in range(3))
     refused = dict.fromkeys(KNOWN, 0)
     for left_out in range(N_FOLDS):
-        fit = grouped.fit(rows, seed=seed, network=compile_network(), index=np.flatnonzero(fold != left_out),
-                          sampler=rivals.SHORT, judged=False)  # fmt: skip
+        fit = tables.fit_network(rows, seed=seed, network=compile_network(), index=np.flatnonzero(fold != left_out),
+                          sampler=tables.SHORT_SAMPLER, judged=False)  # fmt: skip
         for group in np.unique(rows.group[fold == left_out]):
             own = np.flatnonzero(rows.group == group)
             rest = rows.take(own[max(KNOWN) :])
             for k in KNOWN:
                 try:
-                    p = grouped.predict_new_group(fit, rest, rows.take(own[:k]) if k else None, seed=seed)
-                except ValueError:  # too few draws go with these rows
+                    p = tables.predict_new_group(fit, rest, rows.take(own[:k]) if k else None, seed=seed)
+                except Refused:  # too few draws go with these rows
                     refused[k] += 1
                     continue
-                levels[k] += norm.cdf(rest.labels, p.draws, p.noise).mean(axis=0).tolist()
-                lpd[k] += outcome.score_rows(p, rest).tolist()
-                off[k] += (rest.labels - p.draws.mean(axis=0)).tolist()
+                levels[k] += norm.cdf(rest.y, p.draws, p.noise).mean(axis=0).tolist()
+                lpd[k] += tables.score_rows(p, rest).tolist()
+                off[k] += (rest.y - p.draws.mean(axis=0)).tolist()
     row = {f"refused, {k} known": n for k, n in refused.items()}
     for k in KNOWN:
         distance = np.abs(np.array(levels[k]) - 0.5)

@@ -21,12 +21,13 @@ from functools import lru_cache
 import numpy as np
 import pandas as pd
 from bookkit.report import DATA
-from hbnn.tables import grouped, outcome, rivals
+from hbnn import tables
 
 MEASURED = False
 FOLDER = DATA / "real_groups"
 N_FOLDS, N_BINS, SEEDS = 3, 5, (1, 2)
-MODELS = (*rivals.RIVALS, rivals.NETWORK)
+MODELS = (*tables.RIVALS, tables.NETWORK)
+OVER = ("rows", "groups")
 BAMBI = "hierarchical line"
 
 
@@ -117,12 +118,12 @@ def unfold(wide):
 
 
 def read_rows(name, every=EVERY):
-    """A table as `outcome.Rows`; of the people who were asked about aggression, one in so many."""
+    """A table as a `tables.Table`; of the people who were asked about aggression, one in so many."""
     frame, source = load_table(name), SOURCES[name]
     if name == "aggression":
         frame = unfold(frame[frame["person"] % every == 1 % every])
     columns = {"group": source.group, "features": list(source.features), "outcome": source.outcome}
-    return outcome.read_outcome(frame, **columns)
+    return tables.read_table(frame, **columns)
 
 
 # --- scores
@@ -131,7 +132,7 @@ def read_rows(name, every=EVERY):
 SECONDS = {"line": 1, "quadratic": 1, "trees": 3, "hierarchical line": 20, "network": 15}
 CASES = [
     {"data": data, "over": over, "model": model, "fold": fold, "seed": seed}
-    for data in SOURCES for over in rivals.OVER for model in MODELS
+    for data in SOURCES for over in OVER for model in MODELS
     if (model, over) != (BAMBI, "groups")
     for seed in SEEDS for fold in range(N_FOLDS)
 ]  # fmt: skip
@@ -151,7 +152,7 @@ def estimate(case):
 @lru_cache
 def compile_network(data):
     """The network for a table, compiled once a process."""
-    return grouped.compile_network(read_rows(data))
+    return tables.compile_network(read_rows(data))
 
 
 def compute(data, over, model, fold, seed):
@@ -162,17 +163,19 @@ def compute(data, over, model, fold, seed):
     their sum where groups were left out whole.
     """
     rows = read_rows(data)
-    folds = outcome.make_folds(rows, seed=seed, n_folds=N_FOLDS)[over]
+    folds = tables.make_folds(rows, seed=seed, n_folds=N_FOLDS)[over]
     train, test = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
     held = rows.take(test)
-    if model == rivals.NETWORK:
+    if model == tables.NETWORK:
         network = compile_network(data)
-        fit = grouped.fit(rows, seed=seed, network=network, index=train, sampler=rivals.SHORT, judged=False)
-        predicted = grouped.predict(fit, held, seed=seed)
+        fit = tables.fit_network(
+            rows, seed=seed, network=network, index=train, sampler=tables.SHORT_SAMPLER, judged=False
+        )
+        predicted = tables.predict(fit, held, seed=seed)
     else:
-        predicted = rivals.fit_rival(model, rows, train, test, seed=seed, new_groups=over == "groups")
-    scores, n_groups = outcome.score_rows(predicted, held), len(rows.groups)
-    p, y = predicted.draws.mean(axis=0), held.labels
+        predicted = tables.fit_rival(model, rows, train, test, seed=seed, new_groups=over == "groups")
+    scores, n_groups = tables.score_rows(predicted, held), len(rows.groups)
+    p, y = predicted.draws.mean(axis=0), held.y
     place = np.minimum((p * N_BINS).astype(int), N_BINS - 1)
     off = np.zeros((n_groups, N_BINS))
     np.add.at(off, (rows.group[test], place), y - p)
@@ -195,25 +198,25 @@ def cut(value):
 
 
 def gather(table, data, seeds=SEEDS):
-    """The rows of this study on one table as a `rivals.Comparison`, with gains, errors and advice; mean of `seeds`.
+    """The rows of this study on one table as a `tables.Comparison`, with gains, errors and advice; mean of `seeds`.
 
     Each observation has its group's mean, which leaves means, gains and errors over groups as they are; there is
-    nothing in `loss`, `levels` and `hits`. The hierarchical line is there for rows alone.
+    nothing in `loss` and `levels`. The hierarchical line is there for rows alone.
     """
     rows = read_rows(data)
     sizes, lpd = np.bincount(rows.group), {}
     own = [row for row in table if row["data"] == data and row["seed"] in seeds]
-    for over in rivals.OVER:
+    for over in OVER:
         names = [name for name in MODELS if (name, over) != (BAMBI, "groups")]
         sums = {name: np.zeros(len(sizes)) for name in names}
         for row in own:
             if row["over"] == over:
                 sums[row["model"]] += np.array(row["sums"]) / len(seeds)
         lpd[over] = pd.DataFrame({name: np.repeat(values / sizes, sizes) for name, values in sums.items()})
-    return rivals.Comparison(lpd, {}, np.repeat(np.arange(len(sizes)), sizes), rows.kind, {}, {})
+    return tables.Comparison(lpd, {}, np.repeat(np.arange(len(sizes)), sizes), rows.kind, {})
 
 
-def calibrate(table, data, model=rivals.NETWORK, seeds=SEEDS):
+def calibrate(table, data, model=tables.NETWORK, seeds=SEEDS):
     """Of rows of groups that were left out, in bins of the probability: mean probability, share, error, rows.
 
     Returns

@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 import statsmodels.api as sm
 from bookkit import models
-from hbnn import diagnostics, fuse, sampling
-from hbnn.tables import table
+from hbnn import diagnostics, fuse, sampling, tables
 from sklearn.linear_model import LogisticRegression
 
 MEASURED = False
@@ -32,19 +31,19 @@ def estimate(case):
 
 @lru_cache
 def read_rows():
-    """The survey as a table of groups: `hbnn.tables.table.Rows`."""
+    """The survey as a table of groups: `hbnn.tables.Table`."""
     survey = sm.datasets.fair.load_pandas().data
     survey["occupation"] = survey["occupation"].map(JOBS)
     survey["affair"] = np.where(survey["affairs"] > 0, "yes", "no")
     survey = survey.rename_axis("respondent").reset_index()
-    columns = {"group": "occupation", "features": FEATURES, "label": "affair", "ids": ["respondent"]}
-    return table.read_table(pd.DataFrame(survey), **columns, classes=("no", "yes"))
+    columns = {"group": "occupation", "features": FEATURES, "outcome": "affair", "ids": ["respondent"]}
+    return tables.read_table(pd.DataFrame(survey), **columns, classes=("no", "yes"))
 
 
 @lru_cache
 def compile_network():
     """The network, compiled with the rows of a first split; others have other rows, and as many."""
-    split = table.split_rows(read_rows(), seed=1, max_train=MAX_TRAIN)
+    split = tables.split_rows(read_rows(), seed=1, max_train=MAX_TRAIN)
     return sampling.compile_nuts(fuse(models.hierarchical_bnn(split.X_train, split.y_train, **NETWORK)))
 
 
@@ -71,8 +70,8 @@ def predict_lines(split):
 def judge(tree, split):
     """The verdict on a run: group sds, probabilities at the training rows, their log likelihood."""
     train = read_rows().take(np.concatenate(split.rows_train))
-    p = table.predict_rows(tree["posterior"], split, train)
-    loglik = np.log(np.where(train.labels == 1, p, 1 - p)).sum(axis=-1)
+    p = tables.predict_rows(tree["posterior"], split, train)
+    loglik = np.log(np.where(train.y == 1, p, 1 - p)).sum(axis=-1)
     sds = np.stack([tree["posterior"][name].values for name in ("sd1", "sd2")], axis=-1)
     return diagnostics.verdict({"group sds": sds, "data": p[:, :, ::3], "log likelihood": loglik}, tree)
 
@@ -80,7 +79,7 @@ def judge(tree, split):
 def compute(split, seed):
     """Diagnostics of the run, and by how much it beats each line: nats per test row, and the error over rows."""
     rows = read_rows()
-    new = table.split_rows(rows, seed=split, max_train=MAX_TRAIN)
+    new = tables.split_rows(rows, seed=split, max_train=MAX_TRAIN)
     X, y, _ = models.stack_groups(new.X_train, new.y_train)
     tree = sampling.sample_nuts(compile_network().with_data(X=X, labels=y), seed=seed, **SAMPLER)
     verdict = judge(tree, new)
@@ -88,9 +87,9 @@ def compute(split, seed):
     row |= {"divergences": int(verdict.divergences)}
     row |= {name: bool(getattr(verdict, name)) for name in ("explained", "converged")}
     unseen = rows.take(np.concatenate(new.rows_test))
-    p = table.predict_rows(tree["posterior"].isel(draw=slice(None, None, THIN)), new, unseen).mean(axis=(0, 1))
+    p = tables.predict_rows(tree["posterior"].isel(draw=slice(None, None, THIN)), new, unseen).mean(axis=(0, 1))
     for name, line in predict_lines(new).items():
-        gain = np.log(np.where(unseen.labels == 1, p, 1 - p)) - np.log(np.where(unseen.labels == 1, line, 1 - line))
+        gain = np.log(np.where(unseen.y == 1, p, 1 - p)) - np.log(np.where(unseen.y == 1, line, 1 - line))
         row[f"gain over {name}"] = float(gain.mean())
         row[f"gain over {name}, error"] = float(gain.std(ddof=1) / np.sqrt(len(gain)))
     return row

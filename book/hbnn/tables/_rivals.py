@@ -6,11 +6,16 @@ it has not seen; differences are taken row by row, and their errors over groups.
 
 import logging
 import warnings
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from scipy.stats import norm
+from sklearn.base import BaseEstimator
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.exceptions import ConvergenceWarning
@@ -22,20 +27,13 @@ from sklearn.preprocessing import PolynomialFeatures, TargetEncoder
 from hbnn import scores
 from hbnn._checks import check_seed
 from hbnn._text import join, plus_minus
-from hbnn.tables import grouped
-from hbnn.tables.grouped import say_time
-from hbnn.tables.outcome import (
-    Prediction,
-    Rows,
-    check_names,
-    check_path,
-    list_figures,
-    make_folds,
-    read_outcome,
-    score_rows,
-    write,
-)  # fmt: skip
+from hbnn._types import Array, Floats
+from hbnn.tables import _network
+from hbnn.tables._network import Compiled, Cost, Fit, Sampler, say_time
+from hbnn.tables._predictions import Prediction, check_names, check_path, score_rows, write_predictions
+from hbnn.tables._read import Kind, Places, Source, Table, make_folds, read_table
 
+type Over = Literal["rows", "groups"]
 NETWORK = "network"
 RIVALS = {  # the simplest first
     "line": "a line, with a level for each group",
@@ -50,10 +48,10 @@ MOST_CATEGORIES = 250  # that boosted trees can tell apart
 MOST_SLOPES = 6  # features with a slope for each group
 INNER = 5
 RARE = "The least populated class in y has only"  # scikit-learn's warning where there are fewer rows than folds
-OVER = ("rows", "groups")
+OVER: tuple[Over, ...] = ("rows", "groups")
 STRENGTHS = np.array([0.01, 0.1, 1.0, 10.0])
-TREES = {"max_iter": (30, 100), "max_leaf_nodes": (4, 15), "learning_rate": (0.03, 0.1)}
-SHORT = {"chains": 2, "draws": 300, "tune": 400, "target_accept": 0.9}  # of a network, for each fold
+TREES: dict[str, Any] = {"max_iter": (30, 100), "max_leaf_nodes": (4, 15), "learning_rate": (0.03, 0.1)}
+SHORT_SAMPLER: dict[str, Any] = {"chains": 2, "draws": 300, "tune": 400, "target_accept": 0.9}  # in each fold
 RIVAL_SECONDS = {"line": 0.5, "hierarchical line": 22, "quadratic": 1, "trees": 6}  # in a fold; Bambi compiles
 UNSEEN = 1e-3  # probability of a class that was not among the training rows, before all are made to add up to one
 UNJUDGED = (
@@ -67,55 +65,40 @@ BAMBI = {"chains": 2, "draws": 400, "tune": 400}
 # --- rivals
 
 
-def fit_rival(name, rows, train, test, *, seed, new_groups=False):
-    """Predictions of a rival for rows that it has not seen.
+def fit_rival(
+    name: str, rows: Table, train: Places, test: Places, *, seed: int, new_groups: bool = False
+) -> Prediction:
+    """Predictions of a rival for rows that it has not seen: of one draw, but for Bambi, whose chains are not judged.
 
     All settings are tuned by cross-validation within the training rows, over rows or, with `new_groups`, over groups.
+    The group is a column of 0 and 1 each; for trees a category, or, where there are more than they can tell apart, the
+    mean outcome of the group in other training rows (`TargetEncoder`, fitted anew in each inner fold).
 
     Parameters
     ----------
-    name : one of RIVALS
-    rows : outcome.Rows with an outcome
+    name : one of RIVALS; ValueError for others
     train, test : (obs,) places of rows
-    seed : int
-    new_groups : bool, whether the test rows are of groups that are not among the training rows
-
-    Returns
-    -------
-    Prediction of the test rows; of a single draw but for Bambi, whose chains are short and are not judged
-
-    Raises
-    ------
-    ValueError
-        For an unknown rival.
-
-    The group is a column of 0 and 1 each; for trees a category, or, where there are more than they can tell apart, the
-    mean outcome of the group in other training rows (`TargetEncoder`, fitted anew in each inner fold).
+    new_groups : whether the test rows are of groups that are not among the training rows
 
     Source: Pedregosa et al. (2011), JMLR 12; Capretto et al. (2022), Bambi, Journal of Statistical Software 103.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import pandas as pd
-    >>> from hbnn.tables import outcome, rivals
-    >>> rng = np.random.default_rng(1)
-    >>> frame = pd.DataFrame({"field": ["a", "b", "c"] * 20, "rain": rng.normal(50, 10, 60)})
-    >>> frame["wheat"] = 0.1 * frame["rain"] + 0.3 * rng.normal(size=60)
-    >>> rows = outcome.read_outcome(frame, group="field", features=["rain"], outcome="wheat")
+    Goes on from `build_network`.
+
     >>> train, test = np.arange(40), np.arange(40, 60)
-    >>> predicted = rivals.fit_rival("line", rows, train, test, seed=1)
-    >>> predicted.draws.shape  # one line is one draw
+    >>> forecast = tables.fit_rival("line", rows, train, test, seed=1)
+    >>> forecast.draws.shape  # one line is one draw
     (1, 20)
-    >>> bool(abs(predicted.noise[0, 0] - 0.3) < 0.1)
+    >>> bool(abs(forecast.noise[0, 0] - 0.3) < 0.1)
     True
     """
     check_seed(seed)
     _check_rivals((name,))
-    real, y, g = rows.kind == "real", rows.labels, rows.group
+    real, y, g = rows.kind == "real", rows.y, rows.group
     if not real and len(np.unique(y[train])) == 1:  # nothing to tell apart
         return _give_classes(rows, np.ones((1, len(test), 1)), y[train][:1])
-    center, width = grouped.measure(rows.values[train])
+    center, width = _network.measure_columns(rows.values[train])
     X = (rows.values - center) / width
     if name == "hierarchical line":
         return _fit_bambi(rows, X, train, test, seed)
@@ -125,15 +108,15 @@ def fit_rival(name, rows, train, test, *, seed, new_groups=False):
     else:
         if name == "quadratic":
             bent = PolynomialFeatures(2, include_bias=False).fit_transform(X)
-            center, width = grouped.measure(bent[train])
+            center, width = _network.measure_columns(bent[train])
             X = (bent - center) / width
         X = np.column_stack([X, np.eye(len(rows.groups))[g]])
         model = Ridge() if real else LogisticRegression(max_iter=1000)
         grid = {"alpha": 1 / STRENGTHS} if real else {"C": STRENGTHS}
 
-    def measure(model, X, y):  # of classes, in a fold that may be without one of them, as everywhere else
+    def measure(model: BaseEstimator, X: Floats, y: Array) -> float:  # a fold may be without one of the classes
         p = _fill_classes(model.predict_proba(X), model.classes_, len(rows.classes))
-        return np.log(p[np.arange(len(y)), y]).mean()
+        return float(np.log(p[np.arange(len(y)), y]).mean())
 
     folds = _split_again(g[train], None if real else y[train], new_groups, seed)
     search = GridSearchCV(model, grid, cv=folds, scoring="neg_mean_squared_error" if real else measure)
@@ -147,7 +130,7 @@ def fit_rival(name, rows, train, test, *, seed, new_groups=False):
     return _give_classes(rows, search.predict_proba(X[test])[None], search.classes_)
 
 
-def _make_trees(n_features, n_groups, real, seed):
+def _make_trees(n_features: int, n_groups: int, real: bool, seed: int) -> tuple[BaseEstimator, dict[str, Any]]:
     """Boosted trees of features and, in the last column, the group; and the settings to choose from."""
     few = n_groups <= MOST_CATEGORIES
     options = {"min_samples_leaf": 5, "categorical_features": [n_features] if few else None, "random_state": seed}
@@ -159,34 +142,34 @@ def _make_trees(n_features, n_groups, real, seed):
     return make_pipeline(encoded, model), {f"{type(model).__name__.lower()}__{k}": v for k, v in TREES.items()}
 
 
-def _split_again(group, y, new_groups, seed):
+def _split_again(group: Places, y: Array | None, new_groups: bool, seed: int) -> list[tuple[Places, Places]]:
     """Inner folds of the training rows, a list of (train, test), each with two classes or more to learn from."""
-    n_groups, groups = len(np.unique(group)), group
-    if new_groups and n_groups > 1:
-        kind, most = (GroupKFold, StratifiedGroupKFold)[y is not None], n_groups
-    else:
-        kind, most, groups = (KFold, StratifiedKFold)[y is not None], len(group), None
+    n_groups = len(np.unique(group))
+    by_group = new_groups and n_groups > 1
+    kinds = (GroupKFold, StratifiedGroupKFold) if by_group else (KFold, StratifiedKFold)
+    n_folds = min(INNER, n_groups if by_group else len(group))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", RARE)
-        folds = list(kind(min(INNER, most), shuffle=True, random_state=seed).split(group, y, groups=groups))
+        folds = kinds[y is not None](n_folds, shuffle=True, random_state=seed)
+        folds = list(folds.split(group, y, groups=group if by_group else None))
     folds = [(a, b) for a, b in folds if len(b) and (y is None or len(np.unique(y[a])) > 1)]
     return folds or _split_again(group, y, False, seed)
 
 
-def _fill_classes(p, seen, n_classes):
+def _fill_classes(p: Floats, seen: NDArray[np.integer], n_classes: int) -> Floats:
     """Probabilities (…, class seen) as those of all classes, none below `scores.FLOOR`."""
     full = np.full((*p.shape[:-1], n_classes), UNSEEN)
     full[..., seen] = p
     return np.maximum(full / full.sum(axis=-1, keepdims=True), scores.FLOOR)
 
 
-def _give_classes(rows, p, seen):
+def _give_classes(rows: Table, p: Floats, seen: NDArray[np.integer]) -> Prediction:
     """The Prediction that probabilities (draw, row, class seen) make."""
     full = _fill_classes(p, seen, len(rows.classes))
-    return Prediction(full[..., 1] if rows.kind == "binary" else full, None, float(len(p)))
+    return Prediction(full[..., 1] if rows.kind == "binary" else full, None, float(len(p)), rows.classes)
 
 
-def _fit_bambi(rows, X, train, test, seed):
+def _fit_bambi(rows: Table, X: Floats, train: Places, test: Places, seed: int) -> Prediction:
     """A line and a level for each group, and slopes of each group's own where there are few features.
 
     A group that was not fitted is, in each draw, one of those that were, taken at random: this is Bambi's way.
@@ -197,7 +180,7 @@ def _fit_bambi(rows, X, train, test, seed):
     frame = pd.DataFrame(X, columns=[f"x{k}" for k in range(X.shape[1])])
     frame["g"] = np.array([f"g{k:06d}" for k in range(len(rows.groups))])[rows.group]
     real, several = rows.kind == "real", rows.kind == "classes"
-    frame["y"] = np.array([f"c{k:03d}" for k in range(len(rows.classes))])[rows.labels] if several else rows.labels
+    frame["y"] = np.array([f"c{k:03d}" for k in range(len(rows.classes))])[rows.y] if several else rows.y
     slopes = [] if several or len(names) > MOST_SLOPES else names
     formula = f"y ~ {' + '.join(['1', *names])} + ({' + '.join(['1', *slopes])} | g)"
     family = "gaussian" if real else "categorical" if several else "bernoulli"
@@ -219,35 +202,33 @@ def _fit_bambi(rows, X, train, test, seed):
     draws = posterior["mu" if real else "p"].values
     draws = draws.reshape(-1, *draws.shape[2:])
     if several:
-        return _give_classes(rows, draws, np.unique(rows.labels[train]))
+        return _give_classes(rows, draws, np.unique(rows.y[train]))
     return Prediction(draws, posterior["sigma"].values.reshape(-1, 1) if real else None, float(len(draws)))
 
 
 # --- cross-validation
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
-    """What each model scores on rows, and on groups, that it has not seen.
+    """What each model scores on rows, and on groups, that it has not seen: dicts of "rows" and "groups".
 
-    Attributes
-    ----------
-    lpd : dict of "rows" and "groups" to DataFrame (row, model) of log predictive densities, nats
-    loss : likewise, 1 for a class that was missed, or the squared error of a real outcome in its unit
-    group : (row,), kind : as in outcome.Rows
-    levels : dict of "rows" and "groups" to (row,): for a real outcome, the probability that the network gave to what is
-        below the outcome; for two classes, that of the second; else that of the most probable
-    hits : likewise, whether it came so, 0 or 1; all 1 for a real outcome
+    Examples
+    --------
+    Goes on from `compare_rivals`. Where the network's chains did not agree:
+
+    >>> comparison.choose(), comparison.advise(converged=False)[:28]
+    ('line', 'The network cannot be judged')
     """
 
-    lpd: dict = field(repr=False)
-    loss: dict = field(repr=False)
-    group: np.ndarray = field(repr=False)
-    kind: str
-    levels: dict = field(repr=False)
-    hits: dict = field(repr=False)
+    lpd: dict[Over, pd.DataFrame]  #: (row, model), log predictive densities, nats
+    loss: dict[Over, pd.DataFrame]  #: (row, model), 1 for a class that was missed, or the squared error of a number
+    group: Places
+    kind: Kind | None
+    levels: dict[Over, Floats]  #: (row,), the network's probability of what is below a number, or of the second of two
+    #: classes, or of the most probable one
 
-    def gain(self, name, other, over="rows"):
+    def gain(self, name: str, other: str, over: Over = "rows") -> tuple[float, float]:
         """How much higher the lpd of `name` is than that of `other`, nats per row, and its standard error.
 
         The error is over groups, as rows of one group share what was learned of it; over rows where there are fewer
@@ -259,12 +240,12 @@ class Comparison:
         return float(each.mean()), float(np.sqrt(n / (n - 1) * np.sum(sums**2)) / len(each))
 
     @property
-    def by(self):
+    def by(self) -> Over:
+        """What errors are taken over."""
         return "groups" if len(np.unique(self.group)) >= FEW_GROUPS else "rows"
 
-    @property
-    def table(self):
-        """Scores as a DataFrame, a line for each model, the best on rows first, with gains of the network."""
+    def to_frame(self) -> pd.DataFrame:
+        """Scores, a line for each model, the best on rows first, with gains of the network."""
         second = "RMSE" if self.kind == "real" else "accuracy (%)"
         lines = {}
         for name in self.lpd["rows"]:
@@ -276,54 +257,85 @@ class Comparison:
                 line[f"{second}, {text}"] = np.sqrt(loss) if self.kind == "real" else 100 * (1 - loss)
                 if name != NETWORK:
                     line[f"network's gain, {text}"] = plus_minus(*self.gain(NETWORK, name, over))
-            lines[NAMES[name]] = line
+            lines[name] = line
         frame = pd.DataFrame.from_dict(lines, orient="index").fillna("")
         return frame.sort_values("lpd, new rows", ascending=False).round(3)
 
-    def __str__(self):
-        """The table, of rows and below it of groups, with models named as `rivals` takes them: it fits a page."""
-        frame = self.table.rename(index={long: name for name, long in NAMES.items()})
+    def __str__(self) -> str:
+        """The scores on rows, and below them on groups: it fits a page."""
+        frame = self.to_frame()
         return "\n".join(frame.filter(like=f"new {over}").to_string() for over in self.lpd)
 
-    def calibrate(self, over="rows"):
+    def calibrate(self, over: Over = "rows") -> dict[str, float] | dict[str, Array]:
         """How often the network is right: for a real outcome, shares of outcomes in its 50 and 90 % intervals, a dict;
         else `scores.calibrate` of its probabilities, of the second of two classes, or of the most probable one."""
         p = self.levels[over]
         if self.kind == "real":
             return {f"{share:.0%}": float(np.mean(np.abs(p - 0.5) < share / 2)) for share in (0.5, 0.9)}
-        return scores.calibrate(p, self.hits[over].astype(int), n_bins=5)
+        missed = self.loss[over][NETWORK].to_numpy() == 1
+        came = ~missed if self.kind == "classes" else (p > 0.5) != missed
+        return scores.calibrate(p, came.astype(int), n_bins=5)
+
+    def choose(self, converged: bool = True) -> str:
+        """The model to use: the network if its chains agree and it leads the best rival by more than 2.8 standard
+        errors on new rows, else the simplest rival that is not behind the best by more than 2."""
+        mean = self.lpd["rows"].mean()
+        best = mean.drop(NETWORK).idxmax()
+        gain, error = self.gain(NETWORK, best)
+        if converged and gain > CLEARLY * error:
+            return NETWORK
+        for name in (name for name in RIVALS if name in mean):
+            behind, error = self.gain(best, name)
+            if name == best or behind <= WORSE * error:
+                return name
+        raise AssertionError("the best rival is not behind itself")
+
+    def advise(self, converged: bool = True) -> str:
+        """Which model to use, and why, in a sentence or two; a network whose chains do not agree is not judged."""
+        chosen, best = self.choose(converged), self.lpd["rows"].mean().drop(NETWORK).idxmax()
+        simpler = f"{NAMES[chosen]} is simpler, and behind it by {plus_minus(*self.gain(best, chosen))}"
+        if not converged:
+            beside = "" if chosen == best else f"; the best is {NAMES[best]}, but {simpler}, which is not clear"
+            return f"{UNJUDGED} Until then, use {NAMES[chosen]}, of the rivals{beside}."
+        lead, error = self.gain(NETWORK, best)
+        few = f" (fewer than {FEW_GROUPS} groups)" if self.by == "rows" else ""
+        side = "ahead of" if lead > 0 else "behind"
+        text = f"Use {NAMES[chosen]}: on new rows the network is {side} the best rival, {NAMES[best]}, by "
+        text += f"{plus_minus(abs(lead), error)} nats per row (standard error over {self.by}{few}), "
+        if chosen == NETWORK:
+            return f"{text}which is clear."
+        text += "which is not clear" if lead > 0 else "so it has earned no place here"
+        if chosen == best:
+            return f"{text}, and no simpler rival keeps up." if chosen != "line" else f"{text}."
+        return f"{text}; and {simpler}, which is not clear either."
 
 
-def compare_rivals(rows, *, seed, n_folds=5, rivals=tuple(RIVALS), over=OVER, network=None, sampler=None, **options):
-    """Cross-validate the network and its rivals, over rows and over whole groups.
+def compare_rivals(
+    rows: Table,
+    *,
+    seed: int,
+    n_folds: int = 5,
+    rivals: Sequence[str] = tuple(RIVALS),
+    over: Sequence[Over] = OVER,
+    network: Compiled | None = None,
+    sampler: Sampler = None,
+    **options: Any,
+) -> Comparison:
+    """Cross-validate the network and its rivals, over rows and over whole groups. Refuses what `build_network` does.
 
     Parameters
     ----------
-    rows : outcome.Rows with an outcome
-    seed : int
-    n_folds : int
-    rivals : names of RIVALS; all by default
+    rivals : names of RIVALS
     over : "rows", of known groups, which advice is made from, and "groups", whole ones
-    network : of a `grouped.Cost`; default: compile it now
-    sampler : dict, what to change in SHORT
-    options : as in `grouped.build`
-
-    Returns
-    -------
-    Comparison
-
-    Raises
-    ------
-    ValueError
-        For an unknown rival, and as `grouped.build`.
+    network, options : as in `fit_network`
+    sampler : what to change in SHORT_SAMPLER
 
     Examples
     --------
-    Goes on from `grouped.estimate`. The truth is a line; two folds and one rival, to be quick:
+    Goes on from `compile_network`. The truth is a line; two folds and one rival, to be quick:
 
-    >>> from hbnn.tables import rivals
-    >>> comparison = rivals.compare_rivals(
-    ...     rows, seed=1, network=cost.network, n_folds=2, rivals=("line",), over=("rows",),
+    >>> comparison = tables.compare_rivals(
+    ...     rows, seed=1, network=network, n_folds=2, rivals=("line",), over=("rows",),
     ...     sampler={"draws": 100, "tune": 200},
     ... )
     >>> sorted(comparison.lpd["rows"])
@@ -334,148 +346,97 @@ def compare_rivals(rows, *, seed, n_folds=5, rivals=tuple(RIVALS), over=OVER, ne
         raise ValueError(f"over={over!r}; wanted: {OVER} or ('rows',)")
     _check_rivals(rivals)
     folds = make_folds(rows, seed=seed, n_folds=n_folds)
-    if network is None:
-        network = grouped.compile_network(rows, **options)
-    elif options:
-        raise ValueError(f"options {', '.join(options)} and a compiled network; wanted: one of them")
+    network = _network.choose_network(rows, network, options)
     models = [*(name for name in RIVALS if name in rivals), NETWORK]
-    found = {name: {} for name in ("lpd", "loss", "levels", "hits")}
+    found: dict[str, dict[Over, Any]] = {name: {} for name in ("lpd", "loss", "levels")}
     for part in over:
         fold, new, n = folds[part], part == "groups", len(rows.group)
         lpd, loss = (pd.DataFrame(np.nan, index=range(n), columns=models) for _ in range(2))
-        level, hit = np.empty(n), np.empty(n)
+        level = np.empty(n)
         for k in range(fold.max() + 1):
             train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
             held = rows.take(test)
             for name in models:
                 if name == NETWORK:
                     predicted = _predict_network(rows, train, held, network, seed, sampler, new)
-                    level[test], hit[test] = _find_level(predicted, held)
+                    level[test] = _find_level(predicted, held)
                 else:
                     predicted = fit_rival(name, rows, train, test, seed=seed, new_groups=new)
                 lpd.loc[test, name] = score_rows(predicted, held)
                 loss.loc[test, name] = _find_loss(predicted, held)
-        for name, values in zip(found, (lpd, loss, level, hit), strict=True):
+        for name, values in zip(found, (lpd, loss, level), strict=True):
             found[name][part] = values
-    return Comparison(found["lpd"], found["loss"], rows.group, rows.kind, found["levels"], found["hits"])
+    return Comparison(found["lpd"], found["loss"], rows.group, rows.kind, found["levels"])
 
 
-def _check_rivals(rivals):
+def _check_rivals(rivals: Sequence[str]) -> None:
     """Raise ValueError for a rival that is none."""
     if isinstance(rivals, str) or not rivals or not set(rivals) <= set(RIVALS):
         raise ValueError(f"rivals={rivals!r}; wanted: some of {', '.join(map(repr, RIVALS))}")
 
 
-def _predict_network(rows, train, held, network, seed, sampler, new_groups):
+def _predict_network(
+    rows: Table, train: Places, held: Table, network: Compiled, seed: int, sampler: Sampler, new_groups: bool
+) -> Prediction:
     """Of held-out rows: by the networks of their groups, or by networks drawn for groups that were left out."""
-    known = grouped.fit(rows, seed=seed, network=network, index=train, sampler=SHORT | (sampler or {}), judged=False)
+    short = SHORT_SAMPLER | dict(sampler or {})
+    known = _network.fit_network(rows, seed=seed, network=network, index=train, sampler=short, judged=False)
     if new_groups and {rows.groups[g] for g in np.unique(held.group)} & set(known.groups):
-        raise RuntimeError("a group stands on both sides of a fold; this is a mistake in hbnn.tables.rivals: report it")
-    return grouped.predict(known, held, seed=seed)
+        raise RuntimeError("a group stands on both sides of a fold; this is a mistake in hbnn.tables: report it")
+    return _network.predict(known, held, seed=seed)
 
 
-def _find_loss(predicted, rows):
+def _find_loss(predicted: Prediction, rows: Table) -> Floats:
     """Squared error, or 1 for a class that was missed, (row,)."""
     mean = predicted.draws.mean(axis=0)
     if rows.kind == "real":
-        return (mean - rows.labels) ** 2
+        return (mean - rows.y) ** 2
     guess = mean > 0.5 if rows.kind == "binary" else mean.argmax(axis=1)
-    return (guess != rows.labels).astype(float)
+    return (guess != rows.y).astype(float)
 
 
-def _find_level(predicted, rows):
-    """What `Comparison.levels` says of each row, and whether it came so: (row,) each."""
-    mean = predicted.draws.mean(axis=0)
+def _find_level(predicted: Prediction, rows: Table) -> Floats:
+    """What `Comparison.levels` says of each row, (row,)."""
     if rows.kind == "real":
-        return norm.cdf(rows.labels, predicted.draws, predicted.noise).mean(axis=0), np.ones(len(mean))
-    if rows.kind == "binary":
-        return mean, rows.labels
-    return mean.max(axis=1), mean.argmax(axis=1) == rows.labels
-
-
-# --- advice
-
-
-def choose(found, converged=True):
-    """The name of the model to use: the network if its chains agree and it leads the best rival by more than 2.8
-    standard errors on new rows, else the simplest rival that is not behind the best by more than 2.
-
-    Examples
-    --------
-    Goes on from `compare_rivals`.
-
-    >>> rivals.choose(comparison)
-    'line'
-    """
-    mean = found.lpd["rows"].mean()
-    best = mean.drop(NETWORK).idxmax()
-    gain, error = found.gain(NETWORK, best)
-    if converged and gain > CLEARLY * error:
-        return NETWORK
-    for name in (name for name in RIVALS if name in mean):
-        behind, error = found.gain(best, name)
-        if name == best or behind <= WORSE * error:
-            return name
-    raise AssertionError("the best rival is not behind itself")
-
-
-def advise(found, converged=True):
-    """Which model to use, and why, in a sentence or two.
-
-    Parameters
-    ----------
-    found : Comparison
-    converged : bool, whether the network's chains agree; where they do not, it is not judged
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    Goes on from `compare_rivals`. Where the network's chains did not agree:
-
-    >>> rivals.advise(comparison, converged=False)[:28]
-    'The network cannot be judged'
-    """
-    mean, chosen = found.lpd["rows"].mean(), choose(found, converged)
-    best = mean.drop(NETWORK).idxmax()
-    simpler = f"{NAMES[chosen]} is simpler, and behind it by {plus_minus(*found.gain(best, chosen))}"
-    if not converged:
-        beside = "" if chosen == best else f"; the best is {NAMES[best]}, but {simpler}, which is not clear"
-        return f"{UNJUDGED} Until then, use {NAMES[chosen]}, of the rivals{beside}."
-    lead, error = found.gain(NETWORK, best)
-    few = f" (fewer than {FEW_GROUPS} groups)" if found.by == "rows" else ""
-    side = "ahead of" if lead > 0 else "behind"
-    text = f"Use {NAMES[chosen]}: on new rows the network is {side} the best rival, {NAMES[best]}, by "
-    text += f"{plus_minus(abs(lead), error)} nats per row (standard error over {found.by}{few}), "
-    if chosen == NETWORK:
-        return f"{text}which is clear."
-    text += "which is not clear" if lead > 0 else "so it has earned no place here"
-    if chosen == best:
-        return f"{text}, and no simpler rival keeps up." if chosen != "line" else f"{text}."
-    return f"{text}; and {simpler}, which is not clear either."
+        return norm.cdf(rows.y, predicted.draws, predicted.noise).mean(axis=0)
+    mean = predicted.draws.mean(axis=0)
+    return mean if rows.kind == "binary" else mean.max(axis=1)
 
 
 # --- the one block
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Answer:
-    """What `answer` found: the `rows`, the `fit` to all of them, the `comparison`, the `advice`, and the `predictions`
-    (DataFrame) as they stand in the file."""
+    """What `answer` found: the rows, the fit to all of them, and predictions as they stand in the file."""
 
-    rows: Rows = field(repr=False)
-    fit: grouped.Fit = field(repr=False)
-    comparison: Comparison = field(repr=False)
+    rows: Table
+    fit: Fit
+    comparison: Comparison
     advice: str
-    predictions: pd.DataFrame = field(repr=False)
+    predictions: pd.DataFrame
 
 
 def answer(
-    source, *, group, features, outcome, seed, predict=None, out="predictions.csv", kind=None, classes=None, ids=(),
-    sep=",", decimal=".", n_folds=5, rivals=tuple(RIVALS), sampler=None, unconverged=False, **options,
-):  # fmt: skip
+    source: Source,
+    *,
+    group: str,
+    features: Sequence[str],
+    outcome: str,
+    seed: int,
+    predict: Source | None = None,
+    out: str | Path = "predictions.csv",
+    kind: Kind | None = None,
+    classes: Sequence[Any] | None = None,
+    ids: Sequence[str] = (),
+    sep: str = ",",
+    decimal: str = ".",
+    n_folds: int = 5,
+    rivals: Sequence[str] = tuple(RIVALS),
+    sampler: Sampler = None,
+    unconverged: bool = False,
+    **options: Any,
+) -> Answer:
     """From a table to predictions in a file, with what they cost, whether the chains agree, and which model to use.
 
     Prints what was read, the cost before it is spent, the verdict, all scores and the advice. Predictions are those of
@@ -486,95 +447,86 @@ def answer(
 
     Parameters
     ----------
-    source, group, features, outcome, kind, classes, ids, sep, decimal : as in `outcome.read_outcome`
-    seed : int
-    predict : path or DataFrame of rows to predict, of known groups or new ones; an outcome in it is not used. Default:
-        `source`. Rows of a new group whose outcome is known belong into `source`, which makes it a known one
-    out : path of the file to write
+    source, group, features, outcome, kind, classes, ids, sep, decimal : as in `read_table`
+    predict : rows to predict, of known groups or new ones; an outcome in it is not used. Default: `source`. Rows of a
+        new group whose outcome is known belong into `source`, which makes it a known one
     n_folds, rivals : as in `compare_rivals`
-    sampler : dict, what to change in `grouped.SAMPLER`
-    unconverged : bool, whether to write the network's predictions even where its chains do not agree
-    options : as in `grouped.build`
-
-    Returns
-    -------
-    Answer
+    sampler, options : as in `estimate_cost`
+    unconverged : whether to write the network's predictions even where its chains do not agree
 
     Raises
     ------
-    ValueError, OSError
-        As `read_outcome`, `check_path`, `check_names`, `grouped.estimate` and `compare_rivals`, all
-        before anything is sampled.
+    Refused, ValueError, OSError
+        As `read_table`, `write_predictions`, `estimate_cost` and `compare_rivals`, all before anything is sampled.
 
     Examples
     --------
-    A whole run takes minutes; the chapter on your own data shows one. What cannot be used is refused
-    before anything is sampled:
+    A whole run takes minutes; the chapter on your own file shows one. What cannot be used is refused before:
 
     >>> import pandas as pd
-    >>> from hbnn.tables import rivals
+    >>> from hbnn import tables
     >>> frame = pd.DataFrame({"field": ["a", "b"] * 10, "rain": range(20), "wheat": range(20)})
-    >>> rivals.answer(frame, group="field", features=["rian"], outcome="wheat", seed=1)
+    >>> tables.answer(frame, group="field", features=["rian"], outcome="wheat", seed=1)
     Traceback (most recent call last):
         ...
-    ValueError: the table has no column 'rian'; there are 'field', 'rain' and 'wheat'. Did you mean 'rain'?
+    hbnn._refused.Refused: the table has no column 'rian'; there are 'field', 'rain' and 'wheat'. Did you mean 'rain'?
     """
     check_seed(seed)
-    columns = {"group": group, "features": features, "ids": ids, "sep": sep, "decimal": decimal}
-    rows = read_outcome(source, outcome=outcome, kind=kind, classes=classes, **columns)
+    columns: dict[str, Any] = {"group": group, "features": features, "ids": ids, "sep": sep, "decimal": decimal}
+    rows = read_table(source, outcome=outcome, kind=kind, classes=classes, **columns)
     print(rows)
-    asked = rows if predict is None else read_outcome(predict, outcome=None, **columns)
+    asked = rows if predict is None else read_table(predict, outcome=None, **columns)
     if predict is not None:
         new = [name for name in asked.groups if name not in rows.groups]
         print(f"To predict: {asked}" + (f" New groups: {join(map(repr, new), 5)}." if new else ""))
     check_path(out)
-    check_names(asked, ("model", "advised", *list_figures(rows.kind, rows.classes)))
+    check_names(asked, ("model", "advised", *rows.figures))
     _check_rivals(rivals)
-    folds = sum(fold.max() + 1 for fold in make_folds(rows, seed=seed, n_folds=n_folds).values())
-    cost = grouped.estimate(rows, sampler=sampler, seed=seed, **options)
-    print(f"The fit takes {cost}; {_say_rest(cost, grouped.merge_sampler(sampler), folds, rivals)}.")
-    fit = grouped.fit(rows, seed=seed, network=cost.network, sampler=sampler)
+    folds = sum(int(fold.max()) + 1 for fold in make_folds(rows, seed=seed, n_folds=n_folds).values())
+    cost = _network.estimate_cost(rows, sampler=sampler, seed=seed, **options)
+    print(f"The fit takes {cost}; {_say_rest(cost, _network.merge_sampler(sampler), folds, rivals)}.")
+    fit = _network.fit_network(rows, seed=seed, network=cost.network, sampler=sampler)
     print(fit.verdict)
     comparison = compare_rivals(rows, seed=seed, n_folds=n_folds, rivals=rivals, network=cost.network)
-    converged = fit.verdict.converged
-    text, chosen = advise(comparison, converged), choose(comparison, converged)
-    print(comparison, text, sep="\n")
+    converged = fit.verdict is not None and fit.verdict.converged
+    advice, chosen = comparison.advise(converged), comparison.choose(converged)
+    print(comparison, advice, sep="\n")
     rival = None if chosen == NETWORK else _predict_rival(chosen, rows, asked, seed)
-    if converged or unconverged:
-        predicted, extra = grouped.predict(fit, asked, seed=seed), {"model": NETWORK}
-        if rival is not None:
-            mean = rival.draws.mean(axis=0)
-            best = np.array(rows.classes, dtype=object)[mean.argmax(axis=1)] if rows.kind == "classes" else mean
-            extra |= {"advised": best}
+    extra: dict[str, Any] = {"model": NETWORK}
+    if rival is None or converged or unconverged:
+        predicted = _network.predict(fit, asked, seed=seed)
     else:
         predicted, extra = rival, {"model": chosen}
-    frame = write(out, rows, asked, predicted, extra=extra)
+    if rival is not None and predicted is not rival:
+        mean = rival.draws.mean(axis=0)
+        best = np.array(rows.classes, dtype=object)[mean.argmax(axis=1)] if rows.kind == "classes" else mean
+        extra |= {"advised": best}
+    frame = write_predictions(out, asked, predicted, extra=extra)
     print(f"{out}: {len(frame):,} rows by {NAMES[extra['model']]}, {', '.join(frame.columns)}.")
-    return Answer(rows, fit, comparison, text, frame)
+    return Answer(rows, fit, comparison, advice, frame)
 
 
-def _say_rest(cost, sampler, folds, rivals):
+def _say_rest(cost: Cost, sampler: Mapping[str, float], folds: int, rivals: Sequence[str]) -> str:
     """Time for cross-validation, in words."""
-    steps, full = (each["chains"] * (each["draws"] + each["tune"]) for each in (SHORT, sampler))
+    steps, full = (each["chains"] * (each["draws"] + each["tune"]) for each in (SHORT_SAMPLER, sampler))
     seconds = {name: folds * RIVAL_SECONDS[name] for name in rivals}
     text = f"{folds} short ones for the comparison {say_time(folds * steps / full * cost.seconds)}, and the rivals "
     text += say_time(sum(seconds.values()))
     if (bambi := "hierarchical line") in seconds:
         others = tuple(name for name in rivals if name != bambi) or ("line",)
-        text += (
-            f", of which Bambi, which compiles in each fold, {say_time(seconds[bambi])}; rivals={others} leaves it out"
-        )
+        text += f", of which Bambi, which compiles in each fold, {say_time(seconds[bambi])}"
+        text += f"; rivals={others} leaves it out"
     return text
 
 
-def _predict_rival(name, rows, asked, seed):
-    """The Prediction of a rival fitted to all rows; for rows of new groups, with settings that were tuned for such."""
+def _predict_rival(name: str, rows: Table, asked: Table, seed: int) -> Prediction:
+    """A rival fitted to all rows; for rows of new groups, with settings that were tuned for such."""
     names = (*rows.groups, *(group for group in asked.groups if group not in rows.groups))
     place = pd.Index(names).get_indexer(asked.groups)[asked.group]
     n = len(rows.group)
     both = replace(
         rows, values=np.concatenate([rows.values, asked.values]), group=np.concatenate([rows.group, place]),
-        groups=names, labels=np.concatenate([rows.labels, np.resize(rows.labels, len(place))]), ids={},
+        groups=names, y=np.concatenate([rows.y, np.resize(rows.y, len(place))]), ids={},
     )  # fmt: skip
     is_new = place >= len(rows.groups)
     if name == "hierarchical line":  # one posterior for both
@@ -587,4 +539,4 @@ def _predict_rival(name, rows, asked, seed):
         draws[:, where] = part.draws
         if noise is not None:
             noise[:, where] = part.noise
-    return Prediction(draws, noise, 1.0)
+    return Prediction(draws, noise, 1.0, rows.classes)

@@ -1,0 +1,257 @@
+"""Predictions for the rows of a table: draws, their scores, and what is written into a file."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from scipy.special import logsumexp, ndtr, ndtri
+from scipy.stats import norm
+
+from hbnn import prediction as networks
+from hbnn import scores
+from hbnn._refused import Refused
+from hbnn._types import Floats, Named
+from hbnn.tables._read import FIGURES, REAL_FIGURES, Kind, Split, Table, find_groups, name_figures
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Draws of what is predicted for each row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hbnn import tables
+    >>> tables.Prediction(np.full((1, 3), 0.5)).kind, tables.Prediction(np.zeros((1, 3)), noise=np.ones((1, 1))).kind
+    ('binary', 'real')
+    """
+
+    draws: Floats  #: (draw, row), probabilities of the second of two classes or real means; (draw, row, class)
+    noise: Floats | None = None  #: (draw, 1) or (draw, row), sd of a real outcome about its mean, in its unit
+    effective: float = np.nan  #: the number of posterior draws, the effective one where they were weighted
+    classes: tuple[str, ...] = ()  #: names of several classes
+
+    @property
+    def kind(self) -> Kind:
+        """Of the outcome."""
+        if self.noise is not None:
+            return "real"
+        return "classes" if self.draws.ndim == 3 else "binary"
+
+
+def predict_rows(
+    posterior: Named, split: Split, rows: Table, *, activation: Literal["tanh", "relu"] = "tanh"
+) -> Floats:
+    """P(y = 1) of each row, (chain, draw, row), by the network of its group, in a model of your own that saw a split.
+
+    Parameters
+    ----------
+    posterior, activation : as in `prediction.predict_groups`
+    rows : the same table or another one with the same features; an outcome is not used
+
+    Raises
+    ------
+    Refused
+        For other features, or in another order, and an unknown group; ValueError for a posterior of other groups.
+
+    Examples
+    --------
+    Goes on from `split_rows`. Draws of weights of the right shapes stand for a posterior:
+
+    >>> weights = {"w1": rng.normal(size=(4, 25, 2, 2, 5)), "w2": rng.normal(size=(4, 25, 2, 5))}
+    >>> draws = tables.predict_rows(weights, split, rows)
+    >>> draws.shape
+    (4, 25, 40)
+    """
+    if rows.kind not in (None, "binary"):
+        raise Refused(f"rows of kind {rows.kind!r}; wanted: two classes")
+    group = find_groups(rows, split.features, split.groups)
+    weights: dict[str, Any] = dict(posterior if "w1" in posterior else networks.combine_weights(posterior))
+    n_chains, n_draws, n_groups = weights["w1"].shape[:3]
+    if n_groups != len(split.groups):
+        raise ValueError(f"posterior has {n_groups} groups; wanted: {len(split.groups)}, as in the split")
+    p = np.empty((n_chains, n_draws, len(rows.values)))
+    for g in range(n_groups):
+        where = np.flatnonzero(group == g)
+        own = {name: values[:, :, [g]] for name, values in weights.items()}
+        p[:, :, where] = networks.predict_groups(own, split.scale(rows.values[where]), activation=activation)[:, :, 0]
+    return p
+
+
+def log_density(prediction: Prediction, rows: Table) -> Floats:
+    """Log density of each row's outcome under each draw, (draw, row), nats; of a real outcome per its unit."""
+    draws = prediction.draws
+    if prediction.kind == "real":
+        return norm.logpdf(rows.y, draws, prediction.noise)
+    if prediction.kind == "binary":
+        return scores.log_likelihood(draws, rows.y)
+    return np.log(np.maximum(np.take_along_axis(draws, rows.y[None, :, None], axis=2)[..., 0], scores.FLOOR))
+
+
+def score_rows(prediction: Prediction | ArrayLike, rows: Table) -> Floats:
+    """Log predictive density of each row, (row,), nats: the mean over draws is taken of the density.
+
+    Parameters
+    ----------
+    prediction : of these rows; or (…, row) probabilities of the second of two classes
+
+    Examples
+    --------
+    Goes on from `predict_rows`.
+
+    >>> mean, density = draws.mean(axis=(0, 1)), np.exp(tables.score_rows(draws, rows))
+    >>> bool(np.allclose(density, np.where(rows.y == 1, mean, 1 - mean)))
+    True
+    """
+    prediction = _to_prediction(prediction, rows)
+    if prediction.kind != rows.kind:
+        raise Refused(f"a prediction of kind {prediction.kind!r} for rows of kind {rows.kind!r}; wanted: one kind")
+    return logsumexp(log_density(prediction, rows), axis=0) - np.log(len(prediction.draws))
+
+
+def _to_prediction(prediction: Prediction | ArrayLike, rows: Table) -> Prediction:
+    """Probabilities as a Prediction; ValueError for one of other rows."""
+    if not isinstance(prediction, Prediction):
+        p = np.atleast_1d(np.asarray(prediction, dtype=float))
+        prediction = Prediction(p.reshape(-1, p.shape[-1]))
+    if prediction.draws.shape[1] != len(rows.values):
+        raise ValueError(f"a prediction of {prediction.draws.shape[1]} rows; wanted: {len(rows.values)}")
+    return prediction
+
+
+def tabulate_predictions(
+    rows: Table,
+    prediction: Prediction | ArrayLike,
+    *,
+    interval: float = 0.9,
+    extra: Mapping[str, Any] | None = None,
+) -> pd.DataFrame:
+    """What is predicted for each row, and how uncertain that is.
+
+    Parameters
+    ----------
+    prediction : as in `score_rows`; of a single draw, as of a rival that is no posterior, nothing can be said of
+        ignorance, and what hangs on it is NaN (an empty field in the file)
+    interval : share between "low" and "high"; all intervals are equal-tailed
+    extra : further columns, (row,) or one value for all
+
+    Returns
+    -------
+    DataFrame
+        The ids, group and outcome (where there is one), `extra`, and then for two classes "probability" of the second,
+        "low" and "high" (quantiles over draws), "noise" and "ignorance" (bits, as in `scores.split_uncertainty`); for
+        several ``p_<class>`` each, the most probable "class", and the same figures of it; for a real outcome "mean"
+        with "mean_low" and "mean_high", the interval of the mean, "low" and "high", that of the outcome itself, "noise"
+        (its standard deviation about the mean) and "ignorance" (that of the mean over draws), all in its unit.
+
+    Raises
+    ------
+    Refused
+        For a column with the name of a new one; ValueError for a prediction of other rows and an odd interval.
+
+    Examples
+    --------
+    Goes on from `predict_rows`.
+
+    >>> tables.tabulate_predictions(rows, draws).columns.tolist()
+    ['row', 'clinic', 'well', 'probability', 'low', 'high', 'noise', 'ignorance']
+    """
+    prediction = _to_prediction(prediction, rows)
+    draws, kind, extra = prediction.draws, prediction.kind, dict(extra or {})
+    if not 0 < interval < 1:
+        raise ValueError(f"interval={interval}; wanted: 0 < interval < 1")
+    names = name_figures(kind, prediction.classes)
+    check_names(rows, (*extra, *names))
+    ends = np.array([(1 - interval) / 2, (1 + interval) / 2])
+    given = rows.ids | {rows.columns["group"]: np.array(rows.groups, dtype=object)[rows.group]}
+    if rows.y is not None:
+        has_names = rows.kind != "real" and rows.classes != ("0", "1")
+        given |= {rows.columns["outcome"]: np.array(rows.classes, dtype=object)[rows.y] if has_names else rows.y}
+    if prediction.noise is not None:
+        unknown = ("ignorance", "mean_low", "mean_high")
+        low, high = np.quantile(draws, ends, axis=0)
+        outcome = [_find_quantile(draws, prediction.noise, end) for end in ends]
+        noise = np.broadcast_to(np.sqrt(np.mean(prediction.noise**2, axis=0)), draws.shape[1])
+        figures = [draws.mean(axis=0), low, high, *outcome, noise, draws.std(axis=0)]
+    else:
+        unknown = ("ignorance", "low", "high")
+        split, p, best = scores.split_uncertainty(draws), draws.mean(axis=0), []
+        if kind == "classes":
+            top = p.argmax(axis=1)
+            best = [*p.T, np.array(prediction.classes, dtype=object)[top]]
+            draws = np.take_along_axis(draws, top[None, :, None], axis=2)[..., 0]
+        figures = [*best, draws.mean(axis=0), *np.quantile(draws, ends, axis=0), split["noise"], split["ignorance"]]
+    new = dict(zip(names, figures, strict=True))
+    new |= dict.fromkeys(unknown, np.nan) if len(draws) == 1 else {}
+    return pd.DataFrame(given | extra | new)
+
+
+def _find_quantile(draws: Floats, noise: Floats, share: float) -> Floats:
+    """Quantile of an outcome that is normal about each draw's mean, by bisection: (row,), in the outcome's unit."""
+    each = draws + noise * ndtri(share)  # the quantile of the mixture lies between those of its parts
+    low, high = each.min(axis=0), each.max(axis=0)
+    for _ in range(25):  # to 3e-8 of the first interval
+        middle = (low + high) / 2
+        below = ndtr((middle - draws) / noise).mean(axis=0) < share
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return (low + high) / 2
+
+
+def check_names(rows: Table, names: tuple[str, ...]) -> None:
+    """Refuse a table whose ids, group or outcome are called as one of the columns to be added."""
+    if both := [name for name in (*rows.ids, *rows.columns.values()) if name in names]:
+        raise Refused(f"the table has a column {both[0]!r}, and so have the predictions; wanted: another name")
+
+
+def check_path(path: str | Path) -> Path:
+    """The path, unless a file of something else is there (ValueError), or no folder (OSError)."""
+    path = Path(path)
+    if not path.parent.is_dir() or path.is_dir():
+        raise OSError(f"{path} is a folder, or in one that does not exist; wanted: a file in a folder that does")
+    if path.exists():
+        head = path.read_bytes().split(b"\n", 1)[0].rstrip()
+        if not head.endswith((",".join(FIGURES).encode(), ",".join(REAL_FIGURES).encode())):
+            raise ValueError(f"{path} is there already and holds no predictions; wanted: another name")
+    return path
+
+
+def write_predictions(
+    path: str | Path,
+    rows: Table,
+    prediction: Prediction | ArrayLike,
+    *,
+    interval: float = 0.9,
+    extra: Mapping[str, Any] | None = None,
+) -> pd.DataFrame:
+    """Write what `tabulate_predictions` returns into a CSV file, all or nothing; earlier predictions are replaced.
+
+    Raises
+    ------
+    ValueError
+        Where a file of something else is there: your own table is never written over. OSError without a folder.
+
+    Examples
+    --------
+    Goes on from `predict_rows`.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     written = tables.write_predictions(Path(folder, "predictions.csv"), rows, draws)
+    ...     again = pd.read_csv(Path(folder, "predictions.csv"))
+    >>> again.shape == written.shape == (40, 8)
+    True
+    """
+    path = check_path(path)
+    frame = tabulate_predictions(rows, prediction, interval=interval, extra=extra)
+    part = path.with_name(f".{path.name}.part")
+    try:
+        frame.to_csv(part, index=False)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+    return frame

@@ -1,0 +1,497 @@
+"""A table with a group, features and an outcome: read, checked, and split.
+
+What cannot be used is refused, with the column, the group and the rows; no row is dropped and no value is filled in.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from hbnn._checks import check_count, check_seed
+from hbnn._refused import Refused
+from hbnn._text import guess, join
+from hbnn._types import Array, Floats
+
+type Kind = Literal["binary", "real", "classes"]
+type Places = NDArray[np.intp]
+type Mask = NDArray[np.bool_]
+type Source = str | Path | pd.DataFrame
+KINDS: tuple[Kind, ...] = ("binary", "real", "classes")
+MOST_CLASSES = 20
+AMBIGUOUS = 10  # so many whole numbers may be names or amounts
+FEW = 3  # rows or values that a message names
+NOTHING = ("", "NA", "N/A", "n/a", "#NA", "#N/A", "<NA>", "NaN", "nan", "-NaN", "-nan", "NULL", "null", "None")
+TRUTH = {"True": "1", "true": "1", "TRUE": "1", "False": "0", "false": "0", "FALSE": "0"}
+SEPARATOR = "pass sep=';' or sep='\\t' where these separate columns, and decimal=',' where commas are decimal points"
+FIGURES = ("probability", "low", "high", "noise", "ignorance")
+REAL_FIGURES = ("mean", "mean_low", "mean_high", "low", "high", "noise", "ignorance")
+
+
+def name_figures(kind: Kind | None, classes: Sequence[str]) -> tuple[str, ...]:
+    """Columns that predictions of a kind of outcome have, beside those that the table gives."""
+    if kind == "real":
+        return REAL_FIGURES
+    return (*(f"p_{name}" for name in classes), "class", *FIGURES) if kind == "classes" else FIGURES
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table that was read and checked, row by row in its own order and its own units.
+
+    Examples
+    --------
+    Goes on from `read_table`.
+
+    >>> n, ones = rows.count()
+    >>> n.tolist(), ones.tolist()  # rows of each group, and those of the second class
+    ([20, 20], [12, 12])
+    >>> rows.take(rows.y == 1).values.shape
+    (24, 2)
+    >>> rows.figures  # what predictions of it will have
+    ('probability', 'low', 'high', 'noise', 'ignorance')
+    """
+
+    values: Floats  #: (row, feature), finite
+    y: Any  #: (row,), the outcome: float64 in its unit, or int32, the place in `classes`; None where there is none
+    group: Places  #: (row,), the place of each row's group in `groups`
+    groups: tuple[str, ...]  #: sorted, as numbers where they are numbers
+    features: tuple[str, ...]
+    ids: dict[str, Array] = field(repr=False)  #: (row,) each: "line" of the file or "row", and what is carried
+    columns: dict[str, str | None] = field(repr=False)  #: names of the columns "group" and "outcome"
+    kind: Kind | None = None
+    classes: tuple[str, ...] = ()  #: the second of two is the one that is predicted; () for a real outcome
+
+    def __str__(self) -> str:
+        """What was read, in a sentence for each: rows and groups, the outcome and what it was taken for."""
+        n, outcome = self.count()[0], self.columns["outcome"]
+        read = f"{len(self.values):,} rows in {len(self.groups)} groups of {self.columns['group']!r}"
+        read += f" ({n.min():,} to {n.max():,} rows each), {len(self.features)} features"
+        if self.y is None:
+            return f"{read}, no outcome."
+        if self.kind == "real":
+            return f"{read}.\n{outcome!r} is a number, from {self.y.min():.4g} to {self.y.max():.4g} (kind='real')."
+        counts = np.bincount(self.y, minlength=len(self.classes))
+        found = join((f"{c!r} ({k:,} rows)" for c, k in zip(self.classes, counts, strict=True)), MOST_CLASSES)
+        ends = f"; probabilities are of {self.classes[1]!r}" if self.kind == "binary" else ""
+        return f"{read}.\n{outcome!r} has {len(self.classes)} classes, {found} (kind={self.kind!r}){ends}."
+
+    @property
+    def figures(self) -> tuple[str, ...]:
+        """Columns that predictions of this outcome have."""
+        return name_figures(self.kind, self.classes)
+
+    def count(self) -> tuple[Places, Places | None]:
+        """Rows of each group, (group,), and how many are of the second of two classes (None for other outcomes)."""
+        n = np.bincount(self.group, minlength=len(self.groups))
+        if self.y is None or self.kind != "binary":
+            return n, None
+        return n, np.bincount(self.group[self.y == 1], minlength=len(self.groups))
+
+    def take(self, index: Array) -> "Table":
+        """Rows by (obs,) places such as ``np.concatenate(split.rows_test)`` or a (row,) mask, of the same groups."""
+        y = None if self.y is None else self.y[index]
+        ids = {name: values[index] for name, values in self.ids.items()}
+        return replace(self, values=self.values[index], y=y, group=self.group[index], ids=ids)
+
+
+# --- reading
+
+
+def read_table(
+    source: Source,
+    *,
+    group: str,
+    features: Sequence[str],
+    outcome: str | None,
+    kind: Kind | None = None,
+    classes: Sequence[Any] | None = None,
+    ids: Sequence[str] = (),
+    sep: str = ",",
+    decimal: str = ".",
+) -> Table:
+    """A table with one row for each observation: checked, nothing dropped, nothing filled in.
+
+    The kind of the outcome is found from its column. Two words, 0 and 1, or True and False are two classes; 3 to 20
+    words are classes; numbers are real. A few whole numbers may be either, and are refused until `kind` says which.
+
+    Parameters
+    ----------
+    source : a CSV file in UTF-8 with names in its first line; or a DataFrame
+    outcome : None for rows to predict
+    classes : the outcome's values, in the order wanted; the second of two is the one that is predicted. A few rows of a
+        new group need not hold them all: pass ``kind=fit.kind, classes=fit.classes``
+    ids : columns to carry along to the predictions
+    decimal : "." or ",", then "." is refused
+
+    Raises
+    ------
+    Refused
+        With all that is wrong with the values at once, and the rows; ValueError for odd arguments.
+
+    Examples
+    --------
+    Two clinics with twenty patients each:
+
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from hbnn import tables
+    >>> rng = np.random.default_rng(1)
+    >>> frame = pd.DataFrame({"clinic": ["a", "b"] * 20, "age": rng.integers(20, 80, 40)})
+    >>> frame["dose"] = rng.uniform(1, 5, 40).round(1)
+    >>> frame["well"] = np.where(frame["dose"] > 3, "yes", "no")
+    >>> rows = tables.read_table(frame, group="clinic", features=["age", "dose"], outcome="well")
+    >>> print(rows)
+    40 rows in 2 groups of 'clinic' (20 to 20 rows each), 2 features.
+    'well' has 2 classes, 'no' (16 rows) and 'yes' (24 rows) (kind='binary'); probabilities are of 'yes'.
+    """
+    if isinstance(features, str) or isinstance(ids, str) or len(features) == 0:
+        raise ValueError(f"features={features!r}, ids={ids!r}; wanted: lists of column names, at least one feature")
+    classes = None if classes == () else classes  # of a fit to numbers
+    _check_kind(kind, classes, outcome)
+    if decimal not in (".", ","):
+        raise ValueError(f"decimal={decimal!r}; wanted: '.' or ','")
+    if isinstance(source, pd.DataFrame):
+        frame, unit, name = source.rename(columns=str), "row", "the table"
+    else:
+        frame, unit, name = _read_csv(Path(source), sep), "line", Path(source).name
+    used = [*features, group, *([] if outcome is None else [outcome])]
+    _check_columns(frame, [*used, *ids], name)
+    text = frame[used].apply(_to_text)
+    missing = frame[used].isna() | text.isin(NOTHING)
+    number, complaints = frame.index.to_numpy(), []
+
+    def locate(mask: Mask | pd.Series) -> str:
+        n, s, where = int(mask.sum()), "s" if mask.sum() > 1 else "", join(map(str, number[mask]), FEW)
+        return f" in {n:,} row{s} of {len(mask):,} ({unit}{s} {where})"
+
+    def complain(of: str, mask: Mask | pd.Series, what: str, wanted: str) -> None:
+        if mask.any():
+            complaints.append(f"{of} {what}{locate(mask)}; wanted: {wanted}")
+
+    values = np.empty((len(frame), len(features)))
+    for j, feature in enumerate(features):
+        of, wanted = f"feature {feature!r}", "numbers; a category becomes a column of 0 and 1 each"
+        complain(of, missing[feature], "is missing", "a number; leave these rows out or fill them in, and say so")
+        values[:, j] = _to_numbers(frame[feature], decimal)
+        wrong = np.isnan(values[:, j]) & ~missing[feature]
+        found = frame[feature][wrong].astype(str)
+        complain(of, wrong, *_say_text(found, wanted, decimal))
+        complain(of, np.abs(values[:, j]) > 1e150, "is infinite or beyond 1e150", "finite numbers in another unit")
+    complain(f"group {group!r}", missing[group], "is missing", "a name or number in each row, none called NA or None")
+    y: Any = None
+    names: tuple[str, ...] = ()
+    if outcome is not None:
+        empty = missing[outcome].to_numpy()
+        wanted = "a value in each row; rows to predict go into a table of their own, read with outcome=None "
+        wanted += f"(answer: predict=frame[frame[{outcome!r}].isna()], and the others as the first argument)"
+        complain(f"outcome {outcome!r}", empty, "is missing", wanted)
+        if not empty.all():
+            numbers = _to_numbers(frame[outcome], decimal)
+            try:
+                kind, names = _find_kind(text[outcome], numbers, empty, kind, classes, decimal, locate)
+                y = numbers if kind == "real" else _to_places(text[outcome], names)
+            except Refused as error:
+                complaints += [f"outcome {outcome!r} {complaint}" for complaint in error.complaints]
+    if complaints:
+        raise Refused(*complaints, where=name)
+    groups = tuple(sorted(text[group].unique(), key=_sort_key))
+    place = pd.Index(groups).get_indexer(text[group])
+    carried = {unit: number} | {column: frame[column].to_numpy() for column in ids}
+    columns = {"group": group, "outcome": outcome}
+    return Table(values, y, place, groups, tuple(features), carried, columns, None if y is None else kind, names)
+
+
+def _check_kind(kind: Kind | None, classes: Sequence[Any] | None, outcome: str | None) -> None:
+    """Raise ValueError for a kind that is none, and for classes that do not go with it."""
+    if kind not in (None, *KINDS):
+        raise ValueError(f"kind={kind!r}; wanted: {', '.join(map(repr, KINDS))}, or None to find it from the column")
+    if classes is None:
+        return
+    several = isinstance(classes, list | tuple) and len(set(map(str, classes))) == len(classes) >= 2
+    if not several or outcome is None or kind == "real" or (kind == "binary" and len(classes) != 2):
+        wanted = "a list of different values, two for kind='binary', none for kind='real' or outcome=None"
+        raise ValueError(f"classes={classes!r} with kind={kind!r}; wanted: {wanted}")
+
+
+def _read_csv(path: Path, sep: str) -> pd.DataFrame:
+    """A CSV file as text, indexed by line; blank lines are left out, but counted."""
+    try:  # no header: pandas would give a second column of one name another name, and take a first one for an index
+        lines = pd.read_csv(path, sep=sep, header=None, dtype=str, keep_default_na=False, na_values="",
+                            skip_blank_lines=False)  # fmt: skip
+    except ValueError as error:  # of pandas, or of the encoding
+        wanted = f"a CSV file in UTF-8 with names in its first line, and no more fields in any other; {SEPARATOR}"
+        raise Refused(f"{path.name} is no table: {str(error).strip()}; wanted: {wanted}") from None
+    lines.index += 1
+    return lines.iloc[1:].dropna(how="all").set_axis(lines.iloc[0].fillna("").str.strip().tolist(), axis=1)
+
+
+def _check_columns(frame: pd.DataFrame, columns: list[str], name: str) -> None:
+    """Refuse columns that are not there, with those that are, two of one name, and a table without rows."""
+    there = list(frame.columns)
+    for column in columns:
+        if column not in there:
+            hint = f"; {SEPARATOR}" if len(there) == 1 else guess(str(column), there)
+            raise Refused(f"{name} has no column {column!r}; there are {join(map(repr, there))}{hint}")
+        if columns.count(column) > 1 or there.count(column) > 1:
+            raise Refused(f"column {column!r} is there or asked for twice; wanted: all columns different")
+    if frame.empty:
+        raise Refused(f"{name} has names and no rows; wanted: a row for each observation")
+
+
+def _to_numbers(column: pd.Series, decimal: str) -> Floats:
+    """A column as numbers, (row,), with NaN for what is missing and for text."""
+    if pd.api.types.is_numeric_dtype(column):
+        return column.to_numpy(dtype=float, na_value=np.nan)
+    text = column.astype(str).str.strip().replace(TRUTH)
+    if decimal == ",":
+        text = text.str.translate(str.maketrans(".,", ",."))  # 1.234 is text then
+    return pd.to_numeric(text, errors="coerce").to_numpy(dtype=float)
+
+
+def _to_text(column: pd.Series) -> pd.Series:
+    """A column as text without spaces around it, with accents in one form and 2.0 as "2"."""
+    return column.astype(str).str.strip().str.normalize("NFC").str.replace(r"^(-?\d+)\.0+$", r"\1", regex=True)
+
+
+def _to_places(text: pd.Series, names: Sequence[str]) -> NDArray[np.int32]:
+    """Place of each value among the classes, -1 for none; True is 1 and False is 0 where the classes are called so."""
+    return pd.Index(names).get_indexer(text.replace(TRUTH) if set(names) == {"0", "1"} else text).astype("int32")
+
+
+def _say_text(found: pd.Series, wanted: str, decimal: str) -> tuple[str, str]:
+    """What is wrong with text among numbers, and what is wanted: of "1,5", another decimal point."""
+    if found.str.fullmatch(r"\s*-?\d*[.,][\d.,]*\s*").any():
+        wanted = f"{decimal!r} as the decimal point, no mark for thousands; or pass decimal={'.,'.strip(decimal)!r}"
+    return f"holds text, {join(map(repr, found.unique()), FEW)},", wanted
+
+
+def _find_kind(
+    text: pd.Series,
+    numbers: Floats,
+    missing: Mask,
+    kind: Kind | None,
+    classes: Sequence[Any] | None,
+    decimal: str,
+    locate: Callable[[Mask], str],
+) -> tuple[Kind, tuple[str, ...]]:
+    """Kind of an outcome and names of its classes; Refused with what is wrong."""
+    seen, is_text = text[~missing], np.isnan(numbers) & ~missing
+    truth = TRUTH if set(seen) <= {*TRUTH, "0", "1"} else {}
+    counts = seen.replace(truth).value_counts()
+    values = sorted(counts.index, key=_sort_key)
+    shown = join((f"{v!r} ({counts[v]:,} row{'s' * int(counts[v] > 1)})" for v in values), 6)
+    if classes is not None:
+        names = tuple(_to_text(pd.Series(list(classes))).replace(truth))
+        alien = (_to_places(text, names) < 0) & ~missing
+        if alien.any():
+            raise Refused(f"holds {shown}, other classes{locate(alien)}; wanted: one of {join(map(repr, names))}")
+        return "binary" if len(names) == 2 else "classes", names
+    if len(values) == 1 and kind != "real":
+        wanted = "an outcome that varies, or all the values that it may have in classes"
+        raise Refused(f"is {values[0]!r} in all rows that have one; wanted: {wanted}")
+    if kind is None:
+        odd = len(values) > 2 and seen[is_text[~missing]].nunique() <= len(values) / 2  # some text among numbers
+        almost = odd and is_text.any() and np.isin(numbers[~missing & ~is_text], (0, 1)).all()
+        if values == ["0", "1"] or (len(values) == 2 and is_text.any()) or almost:
+            kind = "binary"
+        elif is_text.any() and not odd:
+            kind = "classes"
+        elif len(values) <= AMBIGUOUS and np.all(numbers[~missing] == np.round(numbers[~missing])):  # no text
+            two = "kind='binary'" if len(values) == 2 else "kind='classes'"
+            raise Refused(f"holds {shown}; wanted: {two} if these are names, kind='real' if they are amounts")
+        else:
+            kind = "real"
+    if kind == "real":
+        if is_text.any():
+            what, wanted = _say_text(text[is_text], "numbers, or kind='classes' for words", decimal)
+            raise Refused(f"{what}{locate(is_text)}; wanted: {wanted}")
+        huge = np.abs(numbers) > 1e150
+        if huge.any():
+            raise Refused(f"is infinite or beyond 1e150{locate(huge)}; wanted: finite numbers in another unit")
+        return kind, ()
+    if kind == "binary" and len(values) > 2:
+        raise Refused(f"holds {shown}; wanted: two classes, or kind='classes'")
+    if len(values) > MOST_CLASSES:
+        wanted = f"at most {MOST_CLASSES}; merge some, or kind='real' for numbers"
+        raise Refused(f"holds {len(values)} different values, {join(map(repr, values), FEW)}; wanted: {wanted}")
+    return kind, tuple(values)
+
+
+def _sort_key(name: str) -> tuple[int, float, str]:
+    """Numbers by value, before text by letters."""
+    try:
+        number = float(name)
+    except ValueError:
+        number = np.nan
+    return (0, number, name) if np.isfinite(number) else (1, 0.0, name)
+
+
+def find_groups(
+    rows: Table, features: tuple[str, ...], groups: tuple[str, ...], *, new: bool = False, instead: str = ""
+) -> Places:
+    """Place of each row's group among those that were fitted, (row,); -1 for a new one, which else is refused, as are
+    other features, or in another order."""
+    if rows.features != features:
+        raise Refused(f"the table has the features {rows.features}; wanted: {features}, in this order")
+    place = pd.Index(groups).get_indexer(rows.groups)[rows.group]
+    if (place < 0).any() and not new:
+        name = rows.groups[rows.group[place < 0].min()]
+        known = join(map(repr, groups)) + guess(name, groups)
+        raise Refused(f"group {name!r} was not seen; wanted: one of {known}{instead}")
+    return place
+
+
+# --- splitting
+
+
+@dataclass(frozen=True)
+class Split:
+    """Rows for training and for testing, by group and scaled, as a network for groups takes them.
+
+    Examples
+    --------
+    Goes on from `split_rows`.
+
+    >>> split.groups, split.features
+    (('a', 'b'), ('age', 'dose'))
+    >>> split.scale([[0.0, 0.0]]).shape  # values in the table's units
+    (1, 2)
+    """
+
+    X_train: list[Floats]  #: (obs, feature) of each group: (value - center) / width
+    y_train: list[Array]  #: (obs,) of each group, as in `Table`
+    X_test: list[Floats]
+    y_test: list[Array]
+    rows_train: list[Places]  #: (obs,) of each group: where these rows stand in the table
+    rows_test: list[Places]
+    groups: tuple[str, ...]
+    features: tuple[str, ...]
+    center: Floats  #: (feature,), mean of all training rows, in the table's units
+    width: Floats  #: (feature,), their standard deviation
+
+    def scale(self, values: ArrayLike) -> Floats:
+        """Values in the table's units, (…, feature), on the scale of the training rows."""
+        return (np.asarray(values, dtype=float) - self.center) / self.width
+
+
+def split_rows(
+    rows: Table,
+    *,
+    seed: int,
+    train_share: float = 0.5,
+    max_train: int | None = None,
+    min_rows: int = 10,
+    allow_one_class: bool = False,
+) -> Split:
+    """Split a table within its groups, and scale it by its training rows.
+
+    In every group the classes are split in the same proportion, so that a small group has all in training. Centre and
+    width are those of the training rows of all groups: what sets one group apart from another stays in the numbers.
+
+    Parameters
+    ----------
+    train_share, max_train : of each group
+    min_rows : at least 4; what a group must have
+    allow_one_class : let groups in whose rows are all of one class, for partial pooling alone
+
+    Raises
+    ------
+    Refused
+        For no outcome, one group, too few rows or one class in a group, a constant feature; ValueError for odd
+        arguments.
+
+    Examples
+    --------
+    Goes on from `read_table`.
+
+    >>> split = tables.split_rows(rows, seed=1)
+    >>> [len(y) for y in split.y_train], [len(y) for y in split.y_test]
+    ([10, 10], [10, 10])
+    >>> np.concatenate(split.X_train).std(axis=0).round(3)  # scaled by the training rows
+    array([1., 1.])
+    """
+    check_seed(seed)
+    if not 0 < train_share < 1 or (max_train is not None and max_train < 2) or min_rows < 4:
+        wanted = "0 < train_share < 1, max_train of at least 2 or None, min_rows of at least 4"
+        raise ValueError(f"train_share={train_share}, max_train={max_train}, min_rows={min_rows}; wanted: {wanted}")
+    require_groups(rows)
+    own = [np.flatnonzero(rows.group == g) for g in range(len(rows.groups))]
+    classes = np.zeros(len(rows.group)) if rows.kind == "real" else rows.y
+    unusable = []
+    for name, index in zip(rows.groups, own, strict=True):
+        alone = rows.kind != "real" and len(np.unique(classes[index])) < 2 and not allow_one_class
+        if len(index) < min_rows or alone:
+            ones = f", {rows.y[index].sum():,} of class 1" if rows.kind == "binary" else ""
+            unusable.append(f"{name!r} ({len(index):,} rows{ones})")
+    if unusable:
+        wanted = f"at least {min_rows} in each and both classes (or allow_one_class=True); merge or leave groups out"
+        raise Refused(f"too few rows, or one class, in group {join(unusable)}; wanted: {wanted}")
+    train, test = [], []
+    for index, child in zip(own, np.random.SeedSequence(seed).spawn(len(own)), strict=True):
+        n_train = min(max(round(train_share * len(index)), 2), len(index) - 1, max_train or len(index))
+        picked = _pick(classes[index], n_train, np.random.default_rng(child))
+        train.append(index[picked])
+        test.append(index[~picked])
+    seen = rows.values[np.concatenate(train)]
+    center, width = seen.mean(axis=0), seen.std(axis=0)
+    same = np.array(rows.features)[(np.ptp(seen, axis=0) == 0) | (width == 0)].tolist()
+    if same:
+        raise Refused(f"the same in all training rows: {join(map(repr, same))}; wanted: features that vary")
+    X = (rows.values - center) / width
+    (X_train, y_train), (X_test, y_test) = (
+        ([X[index] for index in part], [rows.y[index] for index in part]) for part in (train, test)
+    )
+    return Split(X_train, y_train, X_test, y_test, train, test, rows.groups, rows.features, center, width)
+
+
+def require_groups(rows: Table) -> None:
+    """Refuse rows without an outcome to learn from, or of a single group."""
+    if rows.y is None or len(rows.groups) < 2:
+        found = f"outcome={rows.columns['outcome']!r} and {len(rows.groups)} values of {rows.columns['group']!r}"
+        raise Refused(f"{found}; wanted: rows read with an outcome to learn from, and two groups or more")
+
+
+def _pick(classes: Array, n_train: int, rng: np.random.Generator) -> Mask:
+    """A mask of rows for training, (obs,): each class in its proportion and at least once, the last one first."""
+    picked = np.zeros(len(classes), dtype=bool)
+    left, n_left = n_train, len(classes)
+    for n_later, name in reversed(list(enumerate(np.unique(classes)))):
+        own = np.flatnonzero(classes == name)
+        n = round(left * len(own) / n_left)
+        n = min(max(n, 1), max(left - n_later, 0))
+        n_left -= len(own)
+        n = min(max(n, left - n_left), len(own))
+        picked[rng.permutation(own)[:n]] = True
+        left -= n
+    return picked
+
+
+def make_folds(rows: Table, *, seed: int, n_folds: int = 5) -> dict[str, Places]:
+    """Folds of "rows", to which groups and classes are spread evenly, and of whole "groups", to which rows are: the
+    number of each row's fold, (row,) each.
+
+    Examples
+    --------
+    Goes on from `read_table`.
+
+    >>> folds = tables.make_folds(rows, seed=1, n_folds=2)
+    >>> np.bincount(folds["rows"]).tolist(), set(folds["groups"][rows.group == 0].tolist())
+    ([20, 20], {0})
+    """
+    check_seed(seed)
+    check_count(n_folds, "n_folds", least=2)
+    rng = np.random.default_rng(seed)
+    classes = np.zeros(len(rows.group)) if rows.kind == "real" else rows.y
+    order = np.lexsort((rng.random(len(rows.group)), classes, rows.group))
+    by_row = np.empty(len(order), dtype=int)
+    by_row[order] = np.arange(len(order)) % n_folds
+    sizes = rows.count()[0]
+    by_size = np.lexsort((rng.random(len(sizes)), -sizes))
+    rank = np.empty(len(sizes), dtype=int)
+    rank[by_size] = np.arange(len(sizes))
+    return {"rows": by_row, "groups": (rank % min(n_folds, len(sizes)))[rows.group]}
