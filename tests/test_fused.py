@@ -8,7 +8,7 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from hbnn.fusion import _layers, _loglik, _simd
+from hbnn.fusion import _activations, _layers, _loglik, _rows, _simd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pytensor.link.jax.dispatch import jax_funcify
@@ -46,12 +46,23 @@ def add_up(X, y, counts, weights, biases, activation="tanh"):
     return total
 
 
-def evaluate(case, activation="tanh"):
+def list_rows(case):
+    """X, y and group, as rows; those beyond the last point of a group belong to none."""
+    X, y, counts = case[:3]
+    inside = np.arange(y.shape[1]) < counts[:, None]
+    group = np.where(inside, np.arange(len(X))[:, None], _rows.OUTSIDE)
+    return X.reshape(-1, X.shape[2]), y[inside], group.ravel()
+
+
+def evaluate(case, activation="tanh", in_rows=True):
     """Value and gradients from the Op itself, without compiling a graph."""
-    X, y, counts, weights, biases = case
-    op = _loglik.NetworkLogLik(len(weights), bool(biases), activation, str(X.dtype))
-    outputs = [[None] for _ in range(1 + len(weights) + len(biases))]
-    op.perform(None, [X, y, counts, *weights, *biases], outputs)
+    X, y, _, weights, biases = case
+    op = _loglik.NetworkLogLik(len(weights), bool(biases), activation, str(X.dtype), in_rows)
+    outputs, index = [[None] for _ in range(1 + len(weights) + len(biases))], []
+    if in_rows:
+        X, y, group = list_rows(case)
+        index = _rows._sort_rows(group, np.array(len(weights[0])), np.array(len(X)))
+    op.perform(None, [X, y, *index, *weights, *biases], outputs)
     return [value for (value,) in outputs]
 
 
@@ -78,7 +89,7 @@ cases = st.builds(
 def test_tanh_is_numpys_to_rounding(dtype, least, error):
     small = np.geomspace(least, 1, 1000)
     z = np.concatenate([np.linspace(-25, 25, 100_000), small, -small]).astype(dtype)
-    apply = compile_function(dtype, 1)
+    apply = compile_function(dtype, 2)
     np.testing.assert_allclose(apply(z), np.tanh(z.astype(float)), rtol=error)
     extremes = np.array([np.inf, -np.inf, np.nan, 0.0, 1e30, -1e30, 710.0, -710.0], dtype)
     np.testing.assert_array_equal(apply(extremes), [1, -1, np.nan, 0, 1, -1, 1, -1])
@@ -91,8 +102,8 @@ def test_an_exponential_goes_to_nothing(dtype):
 
 
 def compile_function(dtype, which):
-    """expm1(2 q) for q <= 0, or tanh, of `_layers.make_functions`, of an array."""
-    function, lanes = _layers.make_functions(dtype)[which], _simd.LANES[dtype]
+    """expm1(2 q) for q <= 0, or tanh, of `_activations.make_functions`, of an array."""
+    function, lanes = _activations.make_functions(dtype)[which], _simd.LANES[dtype]
     load, store = _simd.load, _simd.store
 
     @numba.njit
@@ -114,7 +125,7 @@ def compile_function(dtype, which):
 
 
 @settings(max_examples=150, deadline=None)
-@given(cases, st.sampled_from(_layers.ACTIVATIONS))
+@given(cases, st.sampled_from(["tanh", "relu"]))
 def test_value_and_gradient_are_those_of_the_definition(case, activation):
     """The gradient along a random direction, without differences: the definition moved by an imaginary step."""
     activation = activation if case[4] else "tanh"  # a kernel of ReLU without biases would be compiled for this alone
@@ -178,13 +189,13 @@ def test_a_thousand_points_to_a_group_do_not_overflow_the_product():
 # --- in a graph
 
 
-def build(case, activation="tanh"):
-    """The symbolic value, its inputs and its gradients."""
+def build(case, activation="tanh", group=None):
+    """The symbolic value, its inputs and its gradients; `group` is an input, too, where it is not given."""
     X, _, _, weights, biases = case
     symbols = [pt.tensor(f"p{k}", dtype=p.dtype, shape=(None,) * p.ndim) for k, p in enumerate([*weights, *biases])]
-    points = [pt.tensor3("X", dtype=X.dtype), pt.imatrix("y"), pt.lvector("n")]
-    n = len(weights)
-    value = _loglik.network_loglik(*points[:2], symbols[:n], biases=symbols[n:], n_obs=points[2], activation=activation)
+    points, n = [pt.matrix("X", dtype=X.dtype), pt.ivector("y"), pt.lvector("group")], len(weights)
+    points, group = (points, points[2]) if group is None else (points[:2], group)
+    value = _loglik.network_loglik(*points[:2], symbols[:n], biases=symbols[n:], group=group, activation=activation)
     return [*points, *symbols], [value, *pt.grad(value, symbols)]
 
 
@@ -197,7 +208,7 @@ def compile_graph(mode, has_bias):
 @pytest.mark.parametrize("has_bias", [False, True])
 def test_python_and_numba_give_the_same_bits(has_bias):
     case = make_case(5, n_groups=3, n_obs=70, has_bias=has_bias, ragged=True)
-    values = [*case[:3], *list_parameters(case)]
+    values = [*list_rows(case), *list_parameters(case)]
     slow, quick = (compile_graph(mode, has_bias)(*values) for mode in ("FAST_COMPILE", "NUMBA"))
     for a, b in zip(slow, quick, strict=True):
         np.testing.assert_array_equal(a, b)
@@ -206,33 +217,34 @@ def test_python_and_numba_give_the_same_bits(has_bias):
 def test_numba_takes_arrays_in_any_order_in_memory():
     case = make_case(5)
     run = compile_graph("NUMBA", False)
-    turned = [np.asfortranarray(value) for value in [*case[:3], *list_parameters(case)]]
+    turned = [np.asfortranarray(value) for value in [*list_rows(case), *list_parameters(case)]]
     for a, b in zip(run(*turned), evaluate(case), strict=True):
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize("activation", _layers.ACTIVATIONS)
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
 def test_jax_gives_the_same_numbers(activation):
     case = make_case(5, n_groups=3, has_bias=True, ragged=True)
-    inputs, outputs = build(case, activation)
+    X, y, group = list_rows(case)
+    inputs, outputs = build(case, activation, group)  # in JAX, groups must be known beforehand
     run = pytensor.function(inputs, outputs, mode="JAX")
-    for a, b in zip(run(*case[:3], *list_parameters(case)), evaluate(case, activation), strict=True):
+    for a, b in zip(run(X, y, *list_parameters(case)), evaluate(case, activation), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
-    assert np.isnan(run(*case[:2], case[2] - 1, *list_parameters(case))[0])  # points left out: refused elsewhere
 
 
 def test_jax_can_differentiate_the_value_itself():
     case = make_case(5)
-    inputs, (value, *_) = build(case)
+    X, y, group = list_rows(case)
+    inputs, (value, *_) = build(case, group=group)
     graph = pytensor.graph.FunctionGraph(inputs, [value], clone=True)
     function = jax_funcify(graph)
     with jax.enable_x64(True):
-        found = jax.grad(lambda *a: function(*a)[0], argnums=(3, 4, 5))(*case[:3], *list_parameters(case))
+        found = jax.grad(lambda *a: function(*a)[0], argnums=(2, 3, 4))(X, y, *list_parameters(case))
     for a, b in zip(found, evaluate(case)[1:], strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("module", [_loglik, _layers, _simd])
+@pytest.mark.parametrize("module", [_loglik, _layers, _activations, _simd])
 def test_another_source_is_compiled_again(module, monkeypatch, tmp_path):
     before = _loglik._dispatch_numba(_loglik.NetworkLogLik(1), None)[1]
     (tmp_path / "edited.py").write_text("# edited")
@@ -261,8 +273,8 @@ def test_weights_in_double_precision_may_be_computed_in_single():
 
 
 def call(**changes):
-    X, y, counts, weights, _ = make_case(0)
-    arguments = {"X": X, "y": y, "weights": weights, "n_obs": counts} | changes
+    X, y, _, weights, _ = make_case(0)
+    arguments = {"X": X, "y": y, "weights": weights} | changes
     return _loglik.network_loglik(**arguments)
 
 
@@ -271,10 +283,12 @@ def call(**changes):
     [
         ({"y": np.full((2, 7), 2)}, ValueError, "y holds labels other than 0 and 1"),
         ({"y": np.zeros((2, 7))}, TypeError, "y has type float64; wanted: integers"),
-        ({"n_obs": np.array([7.0, 7.0])}, TypeError, "n_obs has type float64; wanted: integers"),
+        ({"y": np.zeros(14, int)}, TypeError, "y has 1 axes; wanted: 2"),
         ({"weights": [np.zeros((2, 2, 3)), np.zeros(3)]}, TypeError, r"weights\[1\] has 1 axes; wanted: 3"),
         ({"biases": [np.zeros((2, 3))]}, ValueError, "1 biases for 3 layers"),
         ({"activation": "sine"}, ValueError, "activation='sine'; wanted: one of tanh, relu"),
+        ({"activation": ("elu", -1.0)}, ValueError, "wanted: a parameter that is not negative"),
+        ({"activation": ("tanh", "elu", "sin")}, ValueError, "3 activations for 2 hidden layers"),
         ({"dtype": "float16"}, ValueError, "dtype='float16'; wanted: one of float64, float32"),
         ({"weights": []}, ValueError, "n_layers=0; wanted: at least 1"),
     ],
@@ -285,26 +299,28 @@ def test_a_wrong_argument_is_named(changes, error, message):
 
 
 WRONG = [
-    ("y has", lambda c: (c[0], c[1][:, :4], *c[2:])),
-    ("n_obs has", lambda c: (*c[:2], c[2][:1], *c[3:])),
-    ("n_obs is out of range", lambda c: (*c[:2], c[2] + 1, *c[3:])),
-    ("n_obs leaves the last points of every group out", lambda c: (*c[:2], c[2] - 1, *c[3:])),
-    ("labels other than 0 and 1", lambda c: (c[0], c[1] + 1, *c[2:])),
-    ("labels other than 0 and 1", lambda c: (c[0], c[1] - 1, *c[2:])),
-    (r"weights\[1\]", lambda c: (*c[:3], [c[3][0], c[3][1][:, :2], c[3][2]], c[4])),
-    (r"weights\[0\]", lambda c: (*c[:3], [c[3][0][:1], *c[3][1:]], c[4])),
-    (r"outputs; wanted: 1", lambda c: (*c[:3], [*c[3][:2], np.zeros((2, 4, 2))], [*c[4][:2], np.zeros((2, 2))])),
-    (r"biases\[2\]", lambda c: (*c[:4], [*c[4][:2], np.zeros((2, 2))])),
+    ("y has another length", 1, lambda y: y[:4]),
+    ("a row has a group that has no weights", 2, lambda group: group + 1),
+    ("the index of groups has another length than X", 2, lambda group: group[:3]),
+    ("labels other than 0 and 1", 1, lambda y: y + 1),
+    ("labels other than 0 and 1", 1, lambda y: y - 1),
+    (r"weights\[1\]", 4, lambda w: w[:, :2]),
+    (r"weights\[0\]", 3, lambda w: w[..., :1, :]),
+    ("outputs; wanted: 1", 5, lambda w: np.zeros((2, 4, 2))),
+    (r"biases\[2\]", 8, lambda b: np.zeros((2, 2))),
 ]
 
 
 @pytest.mark.parametrize("mode", ["FAST_COMPILE", "NUMBA"])
 def test_shapes_that_do_not_fit_are_refused_before_memory_is_read(mode):
     case, run = make_case(0, has_bias=True), compile_graph(mode, True)
-    for message, spoil in WRONG:
-        wrong = spoil(case)
+    for message, k, spoil in WRONG:
+        values = [*list_rows(case), *list_parameters(case)]
+        values[k] = spoil(values[k])
+        if "outputs" in message:
+            values[8] = np.zeros((2, 2))
         with pytest.raises(ValueError, match=message):
-            run(*wrong[:3], *list_parameters(wrong))
+            run(*values)
 
 
 def test_a_label_with_another_bit_than_the_lowest_is_refused():

@@ -60,6 +60,17 @@ def test_a_multiply_add_is_rounded_once_and_a_power_of_two_is_exact(dtype):
 
 
 @every_dtype
+def test_odd_numbers_change_a_sign(dtype):
+    numbers, rows = np.arange(-5, _simd.LANES[dtype] - 5), make_rows(dtype)
+    rows[0] = numbers + _simd.ROUNDER[dtype]
+
+    def run(rows, out):
+        _simd.store(out, 0, 0, _simd.flip_sign(_simd.load(rows, 0, 0), _simd.load(rows, 1, 0)))
+
+    np.testing.assert_array_equal(apply(run, rows), rows[1] * (-1.0) ** numbers)
+
+
+@every_dtype
 def test_sums_go_by_halves_one_alone_or_four_together(dtype):
     def run(rows, out):
         out[0, 0] = _simd.add_up(_simd.load(rows, 0, 0))

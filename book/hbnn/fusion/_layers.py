@@ -1,145 +1,43 @@
 """Layers of small networks forward and back, for 64 points at a time, eight of them (sixteen in float32) at once.
 
-What `_loglik` and `_output` have in common: tanh and exp for vectors of points, the layers' functions for
-compiled code, and how the weights and biases of all layers become one row of numbers for each group.
+What `_loglik` and `_output` have in common: the layers' functions for compiled code, how the weights and biases of all
+layers become one row of numbers for each group, and what their Ops know of a network.
 """
 
 import hashlib
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
-import numba
 import numpy as np
+import pytensor.tensor as pt
+from numpy.typing import NDArray
+from pytensor.graph.op import Op
 from pytensor.link.numba.cache import compile_numba_function_src
 from pytensor.link.numba.dispatch.basic import numba_njit
+from pytensor.tensor.variable import TensorVariable
 
-from hbnn.fusion import _simd
-from hbnn.fusion._simd import (
-    BIAS,
-    LANES,
-    ROUNDER,
-    add_to,
-    add_up,
-    add_up_four,
-    at_least,
-    at_most,
-    choose_positive,
-    fma,
-    load,
-    scale_of,
-    splat,
-    splat_at,
-    store,
-)
+from hbnn.fusion import _activations, _simd
+from hbnn.fusion._activations import Activation, inline, keeps_slope, make_passes, njit, read_activations
+from hbnn.fusion._simd import LANES, add_to, add_up, add_up_four, fma, load, splat, splat_at, store
 
-ACTIVATIONS = ("tanh", "relu")
+type Arrays = Sequence[NDArray]
+
 DTYPES = ("float64", "float32")
 NUMBERS = 1  # raise it when a fused likelihood or output gets other bits: published posteriors are found by it
 CHUNK = 64  # points that stay in the nearest cache from the first layer to the last and back
 
-# expm1(2 q) / q for |q| <= log(2) / 4 as a polynomial, highest power first: interpolated at Chebyshev nodes in extended
-# precision, good to 1.4e-15 and 1.2e-8
-_SERIES = {
-    "float64": (
-        0.000282830168459798,
-        0.001414795060582694,
-        0.00634918942773424,
-        0.025396723826083285,
-        0.0888888890705523,
-        0.2666666677572333,
-        0.6666666666659841,
-        1.3333333333292354,
-        2.0000000000000004,
-        2.0000000000000027,
-    ),
-    "float32": (
-        0.08917558952075609,
-        0.2678139002333432,
-        0.6666634336324244,
-        1.3333203949570878,
-        2.0000000053992713,
-        2.000000021607905,
-    ),
-}
-# beyond these, tanh is 1 and exp is nothing beside 1; the powers of two below stay within the exponent
-_TANH_ENDS = {"float64": 20, "float32": 10}
-_EXP_ENDS = {"float64": -350, "float32": -40}
-inline = numba.njit(inline="always")
-njit = numba.njit(error_model="numpy")
-
 
 @lru_cache
-def make_functions(dtype):
-    """expm1(2 q) for q <= 0, and tanh, for vectors of `dtype`, for use in compiled code.
-
-    2 q = n log(2) + 2 r with a whole n and a small r: a polynomial in r, and 2**n written into the exponent.
-    """
-    number = np.dtype(dtype).type
-    rounder = number(ROUNDER[dtype] + BIAS[dtype])
-    per_half_log_2, half_log_2 = number(2 / np.log(2)), number(np.log(2) / 2)
-    first, rest = number(_SERIES[dtype][0]), tuple(number(c) for c in _SERIES[dtype][1:])
-    one, two, lowest, end = (number(x) for x in (1, 2, _EXP_ENDS[dtype], _TANH_ENDS[dtype]))
-
-    @inline
-    def expm1_twice(q):
-        rounded = fma(q, splat(per_half_log_2), splat(rounder))
-        r = fma(rounded - splat(rounder), splat(-half_log_2), q)
-        series = splat(first)
-        for c in rest:
-            series = fma(series, r, splat(c))
-        scale = scale_of(rounded)
-        return fma(scale, series * r, scale - splat(one))
-
-    @inline
-    def expm1_negative(q):
-        return expm1_twice(at_least(q, splat(lowest)))
-
-    @inline
-    def tanh(z):
-        e = expm1_twice(at_least(at_most(z, splat(end)), splat(-end)))
-        return e / (e + splat(two))
-
-    return expm1_negative, tanh
-
-
-@lru_cache
-def make_layers(activation, dtype, has_bias):
-    """A layer forward, the output layer forward, a layer back, and a layer's gradient, compiled.
+def make_layers(dtype: str, has_bias: bool) -> tuple[Callable, Callable, Callable]:
+    """A layer forward, a layer back, and a layer's gradient, compiled; all without its activation.
 
     All of them read the parameters of group `g` from ``theta[g]``, a layer's weights row by row from `at` on and its
     biases after them, and the units' values from rows of `h` and `delta`, starting at row `below` and `above`. They go
     over four units at a time while there are four: one load from memory then serves four multiplications.
     """
-    lanes, number = LANES[dtype], np.dtype(dtype).type
-    zero, one = number(0), number(1)
-    tanh = make_functions(dtype)[1]
-
-    if activation == "tanh":
-        activate = tanh
-
-        @inline
-        def slope(h):
-            return fma(splat(-one) * h, h, splat(one))
-
-    elif activation == "relu":
-
-        @inline
-        def activate(z):
-            return at_least(z, splat(zero))
-
-        @inline
-        def slope(h):
-            return choose_positive(h, splat(one), splat(zero))
-
-    else:  # "linear", for a last layer of several outputs
-
-        @inline
-        def activate(z):
-            return z
-
-        @inline
-        def slope(h):
-            return splat(one)
+    lanes, zero = LANES[dtype], np.dtype(dtype).type(0)
 
     @inline
     def get_bias(theta, g, at):
@@ -147,7 +45,7 @@ def make_layers(activation, dtype, has_bias):
 
     @njit
     def move_up(theta, g, at, n_in, n_out, h, below, above, n):
-        """h[above + j] = activation(bias[j] + sum over i of w[i, j] h[below + i]), for the first `n` points."""
+        """h[above + j] = bias[j] + sum over i of w[i, j] h[below + i], for the first `n` points."""
         fours, bias = n_out - n_out % 4, at + n_in * n_out
         for k in range(0, n, lanes):
             for j in range(0, fours, 4):
@@ -157,28 +55,19 @@ def make_layers(activation, dtype, has_bias):
                     v, w = load(h, below + i, k), at + i * n_out + j
                     a, b = fma(splat_at(theta, g, w), v, a), fma(splat_at(theta, g, w + 1), v, b)
                     c, d = fma(splat_at(theta, g, w + 2), v, c), fma(splat_at(theta, g, w + 3), v, d)
-                store(h, above + j, k, activate(a))
-                store(h, above + j + 1, k, activate(b))
-                store(h, above + j + 2, k, activate(c))
-                store(h, above + j + 3, k, activate(d))
+                store(h, above + j, k, a)
+                store(h, above + j + 1, k, b)
+                store(h, above + j + 2, k, c)
+                store(h, above + j + 3, k, d)
             for j in range(fours, n_out):
                 a = get_bias(theta, g, bias + j)
                 for i in range(n_in):
                     a = fma(splat_at(theta, g, at + i * n_out + j), load(h, below + i, k), a)
-                store(h, above + j, k, activate(a))
+                store(h, above + j, k, a)
 
     @njit
-    def move_out(theta, g, at, n_in, h, below, delta, above, n):
-        """The logits, into row `above` of `delta`."""
-        for k in range(0, n, lanes):
-            a = get_bias(theta, g, at + n_in)
-            for i in range(n_in):
-                a = fma(splat_at(theta, g, at + i), load(h, below + i, k), a)
-            store(delta, above, k, a)
-
-    @njit
-    def move_back(theta, g, at, n_in, n_out, h, delta, below, above, n):
-        """delta[below + i] = slope of unit i times the sum over j of w[i, j] delta[above + j]."""
+    def move_back(theta, g, at, n_in, n_out, delta, below, above, n):
+        """delta[below + i] = sum over j of w[i, j] delta[above + j]."""
         fours = n_in - n_in % 4
         for k in range(0, n, lanes):
             for i in range(0, fours, 4):
@@ -187,23 +76,22 @@ def make_layers(activation, dtype, has_bias):
                     v, w = load(delta, above + j, k), at + i * n_out + j
                     a, b = fma(splat_at(theta, g, w), v, a), fma(splat_at(theta, g, w + n_out), v, b)
                     c, d = fma(splat_at(theta, g, w + 2 * n_out), v, c), fma(splat_at(theta, g, w + 3 * n_out), v, d)
-                row = below + i
-                store(delta, row, k, a * slope(load(h, row, k)))
-                store(delta, row + 1, k, b * slope(load(h, row + 1, k)))
-                store(delta, row + 2, k, c * slope(load(h, row + 2, k)))
-                store(delta, row + 3, k, d * slope(load(h, row + 3, k)))
+                store(delta, below + i, k, a)
+                store(delta, below + i + 1, k, b)
+                store(delta, below + i + 2, k, c)
+                store(delta, below + i + 3, k, d)
             for i in range(fours, n_in):
                 a = splat(zero)
                 for j in range(n_out):
                     a = fma(splat_at(theta, g, at + i * n_out + j), load(delta, above + j, k), a)
-                store(delta, below + i, k, a * slope(load(h, below + i, k)))
+                store(delta, below + i, k, a)
 
     @njit
     def add_gradient(gradient, g, at, n_in, n_out, h, delta, below, above, n):
         """gradient[g, at + (i, j)] += sum over points of h[below + i] * delta[above + j]; then the biases'."""
         fours = n_in - n_in % 4
-        for j in range(n_out):
-            for i in range(0, fours, 4):
+        for i in range(0, fours, 4):
+            for j in range(n_out):
                 a = b = c = d = splat(zero)
                 for k in range(0, n, lanes):
                     v, row = load(delta, above + j, k), below + i
@@ -215,30 +103,220 @@ def make_layers(activation, dtype, has_bias):
                 add_to(gradient, g, w + n_out, b)
                 add_to(gradient, g, w + 2 * n_out, c)
                 add_to(gradient, g, w + 3 * n_out, d)
-            for i in range(fours, n_in):
+        for i in range(fours, n_in):
+            for j in range(n_out):
                 a = splat(zero)
                 for k in range(0, n, lanes):
                     a = fma(load(h, below + i, k), load(delta, above + j, k), a)
                 add_to(gradient, g, at + i * n_out + j, add_up(a))
-            if has_bias:
+        if has_bias:
+            for j in range(n_out):
                 a = splat(zero)
                 for k in range(0, n, lanes):
                     a = a + load(delta, above + j, k)
                 add_to(gradient, g, at + n_in * n_out + j, add_up(a))
 
-    return move_up, move_out, move_back, add_gradient
+    return move_up, move_back, add_gradient
+
+
+@lru_cache
+def make_networks(
+    activations: tuple[Activation, ...], dtype: str, has_bias: bool
+) -> tuple[Callable, Callable, Callable]:
+    """All layers of one group's network forward and back for a chunk of points, compiled.
+
+    `sizes` counts features, the units of each hidden layer, and outputs; `plan` says for each layer which of
+    `activations` it has.
+
+    Returns
+    -------
+    find_places : function of sizes and plan; gives `places`: where each layer's parameters begin in a row of theta, its
+        units (features first, outputs last) among the rows of a chunk, and what their slopes are computed from; and the
+        number of rows
+    go_up : function of theta, g, h (row, point), n, sizes, plan, places; features must be there, the rest is written
+    go_back : function of theta, gradient, g, h, delta (row, point), n, sizes, plan, places, and whether the features'
+        rows of `delta` are wanted; the outputs' rows must be there, and gradients are added
+    """
+    move_up, move_back, add_gradient = make_layers(dtype, has_bias)
+    activate, scale = make_passes(activations, dtype)
+    keeps = tuple(keeps_slope(activation) for activation in activations)
+
+    @njit
+    def find_places(sizes, plan):
+        n_layers = len(sizes) - 1
+        starts, rows = np.zeros(n_layers + 1, np.int64), np.zeros(n_layers + 2, np.int64)
+        for layer in range(n_layers + 1):
+            rows[layer + 1] = rows[layer] + sizes[layer]
+            if layer < n_layers:
+                starts[layer + 1] = starts[layer] + (sizes[layer] + has_bias) * sizes[layer + 1]
+        sources, n_rows = rows.copy(), rows[n_layers + 1]
+        for layer in range(1, n_layers):
+            if keeps[plan[layer - 1]]:
+                sources[layer] = n_rows
+                n_rows += sizes[layer]
+        return (starts, rows, sources), n_rows
+
+    @njit
+    def go_up(theta, g, h, n, sizes, plan, places):
+        starts, rows, sources = places
+        last = len(sizes) - 2
+        for i in range(last + 1):
+            move_up(theta, g, starts[i], sizes[i], sizes[i + 1], h, rows[i], rows[i + 1], n)
+            if i < last:
+                activate(plan[i], h, rows[i + 1], sizes[i + 1], sources[i + 1], n)
+
+    @njit
+    def go_back(theta, gradient, g, h, delta, n, sizes, plan, places, to_points):
+        starts, rows, sources = places
+        for i in range(len(sizes) - 2, -1, -1):
+            add_gradient(gradient, g, starts[i], sizes[i], sizes[i + 1], h, delta, rows[i], rows[i + 1], n)
+            if i > 0 or to_points:
+                move_back(theta, g, starts[i], sizes[i], sizes[i + 1], delta, rows[i], rows[i + 1], n)
+            if i > 0:
+                scale(plan[i - 1], h, sources[i], sizes[i], delta, rows[i], n)
+
+    return find_places, go_up, go_back
+
+
+WIDEST = 128  # features and units up to which a fused network of ReLU is faster than BLAS
+
+
+def pays(sizes: Sequence[int], activations: Sequence[Activation]) -> bool:
+    """Whether a fused network is known to be faster than the graph as it was typed.
+
+    Stock PyTensor calls the C library for each tanh, so there fusing pays: 4 to 5 times for two layers of 64 units on
+    5,000 points. ReLU costs nothing, and all that is saved are passes over memory: 1.1 to 2.7 times up to 128 units, on
+    30 to 5,000 points. With 256 it was 0.9 to 2 times, by the number of points, so wider ones are left to BLAS.
+
+    Parameters
+    ----------
+    sizes
+        Features, units of each hidden layer, outputs.
+    activations
+        Of the hidden layers.
+
+    Examples
+    --------
+    >>> from hbnn.fusion._layers import pays
+    >>> pays((10, 64, 64, 1), ("relu", "relu")), pays((784, 512, 10), ("relu",))
+    (True, False)
+    """
+    cheap = all(activation == "relu" or activation[0] == "leaky_relu" for activation in activations)
+    return max(sizes) <= WIDEST or not cheap
+
+
+# --- what the Ops have in common
+
+
+class Networks(Op):
+    """Networks of one shape, one for each group of points.
+
+    Points are X (group, obs, feature), or rows in any order: X (row, feature), and the first outputs of
+    `_rows.SortRows`. Weights are (group, n_in, n_out), biases (group, n_out).
+
+    Parameters
+    ----------
+    n_layers
+        Layers of weights, the output layer included.
+    has_bias
+        Whether all layers have biases, or none.
+    activation
+        See `_output.network_output`.
+    dtype
+        "float64" or "float32", of the arithmetic.
+    in_rows
+        Whether points are rows.
+    """
+
+    __props__ = ("n_layers", "has_bias", "activations", "dtype", "in_rows")
+
+    def __init__(
+        self,
+        n_layers: int,
+        has_bias: bool = False,
+        activation: Activation | tuple[Activation, ...] = "tanh",
+        dtype: str = "float64",
+        in_rows: bool = False,
+    ) -> None:
+        if n_layers < 1:
+            raise ValueError(f"n_layers={n_layers}; wanted: at least 1")
+        if dtype not in DTYPES:
+            raise ValueError(f"dtype={dtype!r}; wanted: one of {', '.join(DTYPES)}")
+        self.n_layers, self.has_bias, self.dtype, self.in_rows = n_layers, bool(has_bias), dtype, bool(in_rows)
+        self.activations = read_activations(activation, n_layers - 1)
+
+    @property
+    def kinds(self) -> tuple[Activation, ...]:
+        """The different activations, at least one."""
+        return tuple(dict.fromkeys(self.activations)) or ("tanh",)
+
+    @property
+    def kernel_key(self) -> tuple[tuple[Activation, ...], str, bool]:
+        """What kernels are compiled for."""
+        return self.kinds, self.dtype, self.has_bias
+
+    @property
+    def plan(self) -> NDArray:
+        """Which of `kinds` each layer has."""
+        return np.array([*(self.kinds.index(one) for one in self.activations), 0])
+
+    def read_inputs(self, X: Any, parameters: Sequence[Any]) -> list[TensorVariable]:
+        """X, weights and biases as tensors of the Op's type; TypeError for what has another number of axes."""
+        wanted = [2 if self.in_rows else 3] + [3] * self.n_layers + [2] * (self.n_layers * self.has_bias)
+        names = ["X", *(f"weights[{k}]" for k in range(self.n_layers)), *(f"biases[{k}]" for k in range(self.n_layers))]
+        if len(parameters) != len(wanted) - 1:
+            raise TypeError(f"{len(parameters)} arrays of weights and biases; wanted: {len(wanted) - 1}")
+        found = [pt.cast(pt.as_tensor(value), self.dtype) for value in (X, *parameters)]
+        for name, count, value in zip(names, wanted, found, strict=False):
+            if value.ndim != count:
+                raise TypeError(f"{name} has {value.ndim} axes; wanted: {count}")
+        return found
+
+    def stack(self, n_groups: int, n_features: int, parameters: Arrays) -> tuple[Arrays, Arrays, NDArray, NDArray]:
+        """Weights, biases, the row of numbers of each group, and sizes, of arrays."""
+        weights, biases = parameters[: self.n_layers], parameters[self.n_layers :]
+        sizes = check_layers(n_groups, n_features, weights, biases)
+        return weights, biases, stack_parts(weights, biases), np.array(sizes)
+
+
+def list_rows(X: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+    """X (group, obs, feature) as rows, and `order` and `first` as `_rows.SortRows` gives them; in Python and Numba."""
+    n_groups, n_obs, n_features = X.shape
+    points = np.ascontiguousarray(X).reshape(n_groups * n_obs, n_features)
+    return points, np.arange(n_groups * n_obs), np.arange(n_groups + 1) * n_obs
+
+
+def apply_layers_jax(op: Networks, X: Any, order: Any, first: Any, parameters: Sequence[Any]) -> Any:
+    """The outputs of networks in JAX: (group, obs, output), or of rows in the order of groups."""
+    import jax.numpy as jnp
+
+    n_groups, h = parameters[0].shape[0], X
+    if op.in_rows:
+        h = X[order]
+        group = jnp.searchsorted(first, jnp.arange(order.shape[0]), side="right") - 1
+    for k in range(op.n_layers):
+        w = parameters[k]
+        b = parameters[op.n_layers + k] if op.has_bias else 0
+        if not op.in_rows:
+            h = jnp.einsum("gni,gij->gnj", h, w) + (b[:, None] if op.has_bias else 0)
+        elif n_groups == 1:
+            h = h @ w[0] + (b[0] if op.has_bias else 0)
+        else:
+            h = jnp.einsum("ni,nij->nj", h, w[group]) + (b[group] if op.has_bias else 0)
+        h = _activations.apply_jax(op.activations[k], h) if k < op.n_layers - 1 else h
+    return h
 
 
 # --- all layers as one row of numbers
 
 
-def name_parts(n_layers, has_bias):
+def name_parts(n_layers: int, has_bias: bool) -> tuple[list[str], list[str], list[str]]:
     """What generated code calls the weights and the biases: two lists of names, and all of them layer by layer."""
     w, b = [f"w{k}" for k in range(n_layers)], [f"b{k}" for k in range(n_layers)] if has_bias else []
     return w, b, [name for layer in zip(w, b or w, strict=True) for name in layer[: 1 + has_bias]]
 
 
-def write_theta(n_layers, has_bias, n_features):
+def write_theta(n_layers: int, has_bias: bool, n_features: str) -> list[str]:
     """Lines of code that check the shapes of w0, w1, … and b0, …, and lay them side by side in `theta`.
 
     Numba cannot loop over arguments of several types, so it is written out. The lines know `n_groups`, and the number
@@ -266,7 +344,7 @@ def write_theta(n_layers, has_bias, n_features):
     return lines
 
 
-def write_gradients(n_layers, has_bias):
+def write_gradients(n_layers: int, has_bias: bool) -> list[str]:
     """Lines of code that cut `gradient`, shaped like `theta`, into dw0, dw1, … and db0, …"""
     lines = ["    stop = 0"]
     for name in name_parts(n_layers, has_bias)[2]:
@@ -278,27 +356,29 @@ def write_gradients(n_layers, has_bias):
     return lines
 
 
-def compile_lines(op, name, lines, module, **names):
+def compile_lines(op: "Networks", name: str, lines: list[str], module: str, **names: Callable) -> tuple[Callable, str]:
     """The generated function for PyTensor, and the key of its place in Numba's cache: the code and what it rests on."""
-    key = digest(module, f"{name} {op.n_layers} {op.has_bias} {op.activation} {op.dtype}")
-    names |= {"copy_in": copy_in, "copy_out": copy_out, "np": np}
+    key = digest(module, f"{name} {[getattr(op, prop) for prop in op.__props__]}")
+    names |= {"copy_in": copy_in, "copy_out": copy_out, "list_rows": njit(list_rows), "plan": op.plan, "np": np}
     return numba_njit(compile_numba_function_src("\n".join(lines), name, names)), key
 
 
-def digest(module, options=""):
+def digest(module: str, options: str = "") -> str:
     """A key for Numba's cache: of the code of a module, of what it rests on, and of options."""
-    code = "".join(Path(file).read_text(encoding="utf-8") for file in (module, __file__, _simd.__file__))
+    code = "".join(
+        Path(file).read_text(encoding="utf-8") for file in (module, __file__, _activations.__file__, _simd.__file__)
+    )
     return hashlib.sha256(f"{options}\n{code}".encode()).hexdigest()
 
 
-def stack_parts(weights, biases):
+def stack_parts(weights: Arrays, biases: Arrays) -> NDArray:
     """The same `theta` in NumPy: (group, parameter)."""
     layers = zip(weights, biases or weights, strict=True)
     rows = [part.reshape(len(part), -1) for layer in layers for part in layer[: 2 if biases else 1]]
     return np.concatenate(rows, axis=1)
 
 
-def cut_parts(gradient, weights, biases):
+def cut_parts(gradient: NDArray, weights: Arrays, biases: Arrays) -> list[NDArray]:
     """Arrays shaped like `weights`, then like `biases`, from `gradient`, shaped like what `stack_parts` gives."""
     found, stop = {}, 0
     for k, w in enumerate(weights):
@@ -308,7 +388,7 @@ def cut_parts(gradient, weights, biases):
     return [found[kind, k] for kind in ("wb" if biases else "w") for k in range(len(weights))]
 
 
-def check_layers(n_groups, n_features, weights, biases):
+def check_layers(n_groups: int, n_features: int, weights: Arrays, biases: Arrays) -> tuple[int, ...]:
     """Number of features and of units in each layer, outputs included; ValueError where shapes do not fit together."""
     sizes = [n_features]
     for k, w in enumerate(weights):
@@ -319,16 +399,6 @@ def check_layers(n_groups, n_features, weights, biases):
         if b.shape != (n_groups, sizes[k + 1]):
             raise ValueError(f"biases[{k}] has shape {b.shape}; wanted: ({n_groups}, {sizes[k + 1]})")
     return tuple(sizes)
-
-
-def check_options(n_layers, activation, dtype):
-    """ValueError for options that an Op does not have."""
-    if n_layers < 1:
-        raise ValueError(f"n_layers={n_layers}; wanted: at least 1")
-    if activation not in ACTIVATIONS:
-        raise ValueError(f"activation={activation!r}; wanted: one of {', '.join(ACTIVATIONS)}")
-    if dtype not in DTYPES:
-        raise ValueError(f"dtype={dtype!r}; wanted: one of {', '.join(DTYPES)}")
 
 
 @njit

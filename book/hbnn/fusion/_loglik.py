@@ -8,25 +8,27 @@ the graph and with JAX to 1e-9, and tanh with NumPy's to 3e-15.
 """
 
 import math
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.gradient import DisconnectedType, disconnected_type, grad_not_implemented
 from pytensor.graph.basic import Apply, Constant
-from pytensor.graph.op import Op
 from pytensor.link.numba.dispatch.basic import register_funcify_and_cache_key
+from pytensor.tensor.variable import TensorVariable
 
 from hbnn._refused import Refused
 from hbnn.fusion import _layers
-from hbnn.fusion._layers import CHUNK, make_functions, make_layers, njit
+from hbnn.fusion._activations import Activation, make_functions, njit
+from hbnn.fusion._layers import CHUNK, Networks, list_rows, make_networks
+from hbnn.fusion._rows import arrange
 from hbnn.fusion._simd import LANES, absolute, add_up, at_least, choose_positive, fma, load, splat, store
-
-SHORT = "leaves the last points of every group out; wanted: the longest group as long as X, all given together"
 
 
 @lru_cache
-def make_output(dtype):
+def make_output(dtype: str) -> Callable:
     """The Bernoulli log likelihood of one chunk, compiled.
 
     log(1 + exp(-|z|)) would cost a logarithm a point. The product of the 1 + exp(-|z|) costs a multiplication, and one
@@ -37,14 +39,14 @@ def make_output(dtype):
     expm1_negative = make_functions(dtype)[0]
 
     @njit
-    def compare(points, delta, row, n):
-        """Log likelihood of `n` points; the logits in `row` of `delta` become residuals, label minus probability.
+    def compare(points, h, delta, row, n):
+        """Log likelihood of `n` points with logits in `row` of `h`; into `delta` go residuals, label minus probability.
 
         Row 0 of `points` holds the labels, row 1 ones where a point counts and zeros where not; row 2 is used up.
         """
         linear, factors = splat(zero), splat(one)
         for k in range(0, n, lanes):
-            y, counts, logit = load(points, 0, k), load(points, 1, k), load(delta, row, k)
+            y, counts, logit = load(points, 0, k), load(points, 1, k), load(h, row, k)
             e = splat(one) + expm1_negative(splat(-half) * absolute(logit))
             q = splat(one) / (splat(one) + e)
             p = choose_positive(logit, q, e * q)
@@ -61,195 +63,163 @@ def make_output(dtype):
 
 
 @lru_cache
-def make_kernel(activation, dtype, has_bias):
+def make_kernel(activations: tuple[Activation, ...], dtype: str, has_bias: bool) -> Callable:
     """The log likelihood and its gradient, compiled.
 
     Returns
     -------
-    function of X (group, obs, feature), y (group, obs), n_obs (group,), theta (group, parameter), sizes (n_layers + 1,)
-    and the array that the gradient is written to, shaped like theta; gives the sum in nats. `sizes` counts features,
-    hidden units of each layer, and 1; a row of theta holds for each layer its weights, row by row, and its biases.
+    function of X (row, feature), y (row that counts,), order, first and place as of `_rows.SortRows`, theta (group,
+    parameter), sizes and plan as of `_layers.make_networks`, and the array that the gradient is written to, shaped like
+    theta; gives the sum in nats. A row of theta holds for each layer its weights, row by row, and its biases.
     """
     lanes, number = LANES[dtype], np.dtype(dtype).type
     zero, one = number(0), number(1)
-    move_up, move_out, move_back, add_gradient = make_layers(activation, dtype, has_bias)
-    compare, short = make_output(dtype), f"n_obs {SHORT}"
+    find_places, go_up, go_back = make_networks(activations, dtype, has_bias)
+    compare = make_output(dtype)
 
     @njit
-    def kernel(X, y, n_obs, theta, sizes, gradient):
-        n_groups, longest, n_feature = X.shape
-        last = len(sizes) - 2
-        if y.shape[0] != n_groups or y.shape[1] != longest:
-            raise ValueError("y has another shape than X; wanted: (group, obs), one label for each point")
-        if n_obs.shape[0] != n_groups:
-            raise ValueError("n_obs has another length than X; wanted: (group,)")
-        starts, width = np.empty(last + 2, np.int64), n_feature
-        starts[0] = 0
-        for layer in range(last + 1):
-            starts[layer + 1] = starts[layer] + (sizes[layer] + has_bias) * sizes[layer + 1]
-            width = max(width, sizes[layer])
-        if sizes[0] != n_feature or theta.shape[0] != n_groups or theta.shape[1] != starts[last + 1]:
+    def kernel(X, y, order, first, place, theta, sizes, plan, gradient):
+        n_groups, n_feature, last = theta.shape[0], X.shape[1], len(sizes) - 1
+        places, n_rows = find_places(sizes, plan)
+        if sizes[0] != n_feature or theta.shape[1] != places[0][last]:
             raise ValueError("weights do not fit X; wanted: (group, feature, hidden_1), (group, hidden_1, …), …")
-        # layer l reads rows from l * width on; what comes back to the units that it feeds stands in the same rows of
-        # delta, one layer higher
-        h, delta = np.empty(((last + 1) * width, CHUNK), number), np.empty(((last + 2) * width, CHUNK), number)
-        points = np.empty((3, CHUNK), number)
+        if first.shape[0] != n_groups + 1 or order.shape[0] > X.shape[0] or first[n_groups] != order.shape[0]:
+            raise ValueError("the groups do not fit X and the weights; wanted: one group for each row")
+        if y.shape[0] != order.shape[0]:
+            raise ValueError("y has another length than X; wanted: one label for each row that counts")
+        # rows of 512 bytes would share few places of the nearest cache
+        h, logit = np.empty((n_rows, CHUNK + lanes), number), places[1][last]
+        delta, points = np.empty((logit + 1, CHUNK + lanes), number), np.empty((3, CHUNK), number)
         gradient[:] = zero
-        total, strange, filled = 0.0, 0, 0
+        total, strange = 0.0, 0
         for g in range(n_groups):
-            filled = max(filled, n_obs[g])
-            if n_obs[g] < 0 or n_obs[g] > longest:
-                raise ValueError("n_obs is out of range; wanted: from 0 to the length of the obs axis of X")
-            for start in range(0, n_obs[g], CHUNK):
-                m = min(CHUNK, n_obs[g] - start)
+            for start in range(first[g], first[g + 1], CHUNK):
+                m = min(CHUNK, first[g + 1] - start)
                 n = (m + lanes - 1) // lanes * lanes  # points beyond the last one are zeros that do not count
                 for f in range(n_feature):
                     for k in range(m):
-                        h[f, k] = X[g, start + k, f]
+                        h[f, k] = X[order[start + k], f]
                     for k in range(m, n):
                         h[f, k] = zero
                 for k in range(m):
-                    points[0, k], points[1, k] = y[g, start + k], one
-                    strange |= y[g, start + k] & -2  # a bit beside the lowest
+                    label = y[place[start + k]]
+                    points[0, k], points[1, k] = label, one
+                    strange |= label & -2  # a bit beside the lowest
                 for k in range(m, n):
                     points[0, k], points[1, k] = zero, zero
-                for i in range(last):
-                    move_up(theta, g, starts[i], sizes[i], sizes[i + 1], h, i * width, (i + 1) * width, n)
-                above = (last + 1) * width
-                move_out(theta, g, starts[last], sizes[last], h, last * width, delta, above, n)
-                total += compare(points, delta, above, n)
-                for i in range(last, -1, -1):
-                    below, above = i * width, (i + 1) * width
-                    add_gradient(gradient, g, starts[i], sizes[i], sizes[i + 1], h, delta, below, above, n)
-                    if i > 0:
-                        move_back(theta, g, starts[i], sizes[i], sizes[i + 1], h, delta, below, above, n)
+                go_up(theta, g, h, n, sizes, plan, places)
+                total += compare(points, h, delta, logit, n)
+                go_back(theta, gradient, g, h, delta, n, sizes, plan, places, False)
         if strange != 0:
             raise Refused("y holds labels other than 0 and 1; wanted: 0 and 1")
-        if filled < longest:
-            raise ValueError(short)
         return total
 
     return kernel
 
 
-class NetworkLogLik(Op):
-    """`network_loglik` as a PyTensor Op: X, y, n_obs, weights, biases in; the log likelihood and its gradients out.
+class NetworkLogLik(Networks):
+    """`network_loglik` as a PyTensor Op: points, labels, weights, biases in; the log likelihood and its gradients out.
 
-    Parameters
-    ----------
-    n_layers : int, layers of weights, the output layer included
-    has_bias : bool
-    activation : "tanh" or "relu"
-    dtype : "float64" or "float32", of the arithmetic; the log likelihood is summed and returned in float64
+    Labels are (group, obs), or one for each row that counts; the log likelihood is summed and returned in float64.
     """
 
-    __props__ = ("n_layers", "has_bias", "activation", "dtype")
-
-    def __init__(self, n_layers, has_bias=False, activation="tanh", dtype="float64"):
-        _layers.check_options(n_layers, activation, dtype)
-        self.n_layers, self.has_bias, self.activation, self.dtype = n_layers, bool(has_bias), activation, dtype
-
-    def make_node(self, X, y, n_obs, *parameters):
-        wanted = self.n_layers * (2 if self.has_bias else 1)
-        if len(parameters) != wanted:
-            raise TypeError(f"{len(parameters)} arrays of weights and biases; wanted: {wanted}")
-        y, n_obs = _as_integers(y, "y", "int32"), _as_integers(n_obs, "n_obs", "int64")
-        X, *parameters = (pt.cast(pt.as_tensor(value), self.dtype) for value in (X, *parameters))
-        names = ["X", "y", "n_obs", *(f"weights[{k}]" for k in range(self.n_layers))]
-        names += [f"biases[{k}]" for k in range(len(parameters) - self.n_layers)]
-        axes = [3, 2, 1] + [3] * self.n_layers + [2] * (len(parameters) - self.n_layers)
-        inputs = [X, y, n_obs, *parameters]
-        for name, count, value in zip(names, axes, inputs, strict=True):
-            if value.ndim != count:
-                raise TypeError(f"{name} has {value.ndim} axes; wanted: {count}")
+    def make_node(self, X, y, *inputs):
+        n_index = 3 * self.in_rows
+        index = [pt.cast(pt.as_tensor(value), "int64") for value in inputs[:n_index]]
+        y = _read_labels(y, 1 if self.in_rows else 2)
+        X, *parameters = self.read_inputs(X, inputs[n_index:])
         outputs = [pt.tensor(dtype=self.dtype, shape=value.type.shape) for value in parameters]
-        return Apply(self, inputs, [pt.dscalar(), *outputs])
+        return Apply(self, [X, y, *index, *parameters], [pt.dscalar(), *outputs])
 
     def perform(self, node, inputs, outputs):
-        X, y, n_obs, *parameters = (np.ascontiguousarray(value) for value in inputs)
-        weights, biases = parameters[: self.n_layers], parameters[self.n_layers :]
-        sizes = _check_logit(_layers.check_layers(len(X), X.shape[-1], weights, biases))
-        theta = _layers.stack_parts(weights, biases)
-        gradient = np.empty_like(theta)
-        kernel = make_kernel(self.activation, self.dtype, self.has_bias)
-        total = kernel(X, y, n_obs, theta, np.array(sizes), gradient)  # a tuple would compile one for each depth
+        X, y, *inputs = (np.ascontiguousarray(value) for value in inputs)
+        if self.in_rows:
+            points, (order, first, place), parameters = X, inputs[:3], inputs[3:]
+        else:
+            (points, order, first), parameters = list_rows(X), inputs
+            place = order
+            if y.shape != X.shape[:2]:
+                raise ValueError(
+                    f"y has shape {y.shape} and X {X.shape}; wanted: (group, obs), one label for each point"
+                )
+        weights, biases, theta, sizes = self.stack(len(first) - 1, X.shape[-1], parameters)
+        if sizes[-1] != 1:
+            raise ValueError(f"weights[{len(sizes) - 2}] has {sizes[-1]} outputs; wanted: 1, the logit")
+        gradient, kernel = np.empty_like(theta), make_kernel(*self.kernel_key)
+        total = kernel(points, y.ravel(), order, first, place, theta, sizes, self.plan, gradient)
         values = np.asarray(total), *_layers.cut_parts(gradient, weights, biases)
         for output, value in zip(outputs, values, strict=True):
             output[0] = value
 
     def connection_pattern(self, node):
-        n_outputs = len(node.outputs)
-        return [[i not in (1, 2)] * n_outputs for i in range(len(node.inputs))]  # all but labels and numbers of points
+        n_outputs, n_index = len(node.outputs), 3 * self.in_rows
+        return [[not 1 <= i <= 1 + n_index] * n_outputs for i in range(len(node.inputs))]
 
     def pullback(self, inputs, outputs, cotangents):
         if not all(isinstance(c.type, DisconnectedType) for c in cotangents[1:]):
             raise NotImplementedError("second derivatives of the fused likelihood; wanted: the model before fuse")
         points = grad_not_implemented(self, 0, inputs[0], "only with respect to weights and biases, not to points")
         slopes = [pt.cast(cotangents[0], self.dtype) * gradient for gradient in outputs[1:]]
-        return [points, disconnected_type(), disconnected_type(), *slopes]
+        return [points, *(disconnected_type() for _ in range(1 + 3 * self.in_rows)), *slopes]
 
 
-def _as_integers(value, name, dtype):
-    value = pt.as_tensor(value)
-    if value.type.numpy_dtype.kind not in "iub":
-        raise TypeError(f"{name} has type {value.type.dtype}; wanted: integers")
-    if name == "y" and isinstance(value, Constant) and not np.isin(value.data, (0, 1)).all():
+def _read_labels(y, n_axes):
+    y = pt.as_tensor(y)
+    if y.type.numpy_dtype.kind not in "iub":
+        raise TypeError(f"y has type {y.type.dtype}; wanted: integers")
+    if y.ndim != n_axes:
+        raise TypeError(f"y has {y.ndim} axes; wanted: {n_axes}")
+    if isinstance(y, Constant) and not np.isin(y.data, (0, 1)).all():
         raise Refused("y holds labels other than 0 and 1; wanted: 0 and 1")
-    return pt.cast(value, dtype)
-
-
-def _check_logit(sizes):
-    if sizes[-1] != 1:
-        raise ValueError(f"weights[{len(sizes) - 2}] has {sizes[-1]} outputs; wanted: 1, the logit")
-    return sizes
+    return pt.cast(y, "int32")
 
 
 @register_funcify_and_cache_key(NetworkLogLik)
 def _dispatch_numba(op, node, **kwargs):
     w, b, _ = _layers.name_parts(op.n_layers, op.has_bias)
+    if op.in_rows:
+        index = ", order, first, place"
+        rows = ["    points, labels, n_groups = np.ascontiguousarray(X), np.ascontiguousarray(y), first.shape[0] - 1"]
+    else:
+        index = ""
+        rows = [
+            "    if y.shape[0] != X.shape[0] or y.shape[1] != X.shape[1]:",
+            "        raise ValueError('y has another shape than X; wanted: (group, obs), one label for each point')",
+            "    points, order, first = list_rows(X)",
+            "    labels, place, n_groups = np.ascontiguousarray(y).reshape(y.size), order, X.shape[0]",
+        ]
     lines = [
-        f"def network_loglik(X, y, n_obs, {', '.join(w + b)}):",
-        "    n_groups = X.shape[0]",
-        *_layers.write_theta(op.n_layers, op.has_bias, "X.shape[2]"),
+        f"def network_loglik(X, y{index}, {', '.join(w + b)}):",
+        *rows,
+        *_layers.write_theta(op.n_layers, op.has_bias, "points.shape[1]"),
         f"    if sizes[{op.n_layers}] != 1:",
         "        raise ValueError('the last of weights has several outputs; wanted: 1, the logit')",
         "    gradient = np.empty(theta.shape, theta.dtype)",
-        "    total = kernel(X, y, n_obs, theta, sizes, gradient)",
+        "    total = kernel(points, labels, order, first, place, theta, sizes, plan, gradient)",
         *_layers.write_gradients(op.n_layers, op.has_bias),
         f"    return np.asarray(total), {', '.join(f'd{name}' for name in w + b)}",
     ]
-    kernel = make_kernel(op.activation, op.dtype, op.has_bias)
-    return _layers.compile_lines(op, "network_loglik", lines, __file__, kernel=kernel)
+    return _layers.compile_lines(op, "network_loglik", lines, __file__, kernel=make_kernel(*op.kernel_key))
 
 
 def _register_jax():
     """The same Op as a plain JAX expression, for NumPyro and BlackJAX, where JAX is installed."""
     try:
         import jax
-        import jax.numpy as jnp
     except ImportError:
         return
     from pytensor.link.jax.dispatch import jax_funcify
 
     @jax_funcify.register(NetworkLogLik)
     def _dispatch_jax(op, node, **kwargs):
-        def activate(z):
-            return jnp.tanh(z) if op.activation == "tanh" else jnp.where(z > 0, z, 0)
+        def add_up_loglik(parameters, X, y, order=None, first=None, place=None):
+            logit = _layers.apply_layers_jax(op, X, order, first, parameters)[..., 0]
+            y = y[place] if op.in_rows else y
+            return (y * logit - jax.nn.softplus(logit)).sum(dtype="float64")
 
-        def add_up_loglik(parameters, X, y, n_obs):
-            h = X
-            for layer in range(op.n_layers):
-                h = jnp.einsum("gni,gij->gnj", h, parameters[layer])
-                if op.has_bias:
-                    h = h + parameters[op.n_layers + layer][:, None]
-                h = activate(h) if layer < op.n_layers - 1 else h
-            logit = h[..., 0]
-            counts = jnp.arange(y.shape[1]) < n_obs[:, None]
-            total = jnp.where(counts, y * logit - jax.nn.softplus(logit), 0).sum(dtype="float64")
-            return jnp.where(n_obs.max() == y.shape[1], total, jnp.nan)  # JAX cannot raise an error here
-
-        def network_loglik(X, y, n_obs, *parameters):
-            total, gradients = jax.value_and_grad(add_up_loglik)(parameters, X, y, n_obs)
+        def network_loglik(X, y, *inputs):
+            index, parameters = inputs[: 3 * op.in_rows], inputs[3 * op.in_rows :]
+            total, gradients = jax.value_and_grad(add_up_loglik)(parameters, X, y, *index)
             return total, *gradients
 
         return network_loglik
@@ -258,20 +228,34 @@ def _register_jax():
 _register_jax()
 
 
-def network_loglik(X, y, weights, *, biases=(), n_obs=None, activation="tanh", dtype="float64"):
+def network_loglik(
+    X: Any,
+    y: Any,
+    weights: Sequence[Any],
+    *,
+    biases: Sequence[Any] = (),
+    group: Any = None,
+    activation: Activation | tuple[Activation, ...] = "tanh",
+    dtype: str = "float64",
+) -> TensorVariable:
     """Symbolic Bernoulli log likelihood of one network per group, or of a single one.
 
     Parameters
     ----------
-    X : (group, obs, feature), or (obs, feature) for a single network
-    y : integers 0 and 1, (group, obs) or (obs,)
-    weights : list of (group, n_in, n_out), layer by layer, or (n_in, n_out) for a single network; the last one may
-        lack the axis of length 1
-    biases : list of (group, n_out) or (n_out,), one for each layer, or nothing
-    n_obs : integers (group,), where groups have unequal numbers of points: only the first `n_obs` of each row count,
-        all of them in the longest group
-    activation : "tanh" or "relu" in the hidden layers
-    dtype : "float64" or "float32", of the arithmetic
+    X
+        (group, obs, feature); or (row, feature), for a single network or with `group`.
+    y
+        Integers 0 and 1, (group, obs) or (row,).
+    weights
+        (group, n_in, n_out), layer by layer, or (n_in, n_out) for a single network; the last one may lack the axis of
+        length 1.
+    biases
+        (group, n_out) or (n_out,), one for each layer, or nothing.
+    group
+        Integers (row,), which network a row belongs to; `_rows.OUTSIDE` for a row that does not count, which has no
+        element in y.
+    activation, dtype
+        See `_output.network_output`.
 
     Returns
     -------
@@ -300,18 +284,11 @@ def network_loglik(X, y, weights, *, biases=(), n_obs=None, activation="tanh", d
     >>> bool(np.isclose(found, np.sum(y * logit - np.log1p(np.exp(logit)))))
     True
     """
-    X, y = pt.as_tensor(X), pt.as_tensor(y)
-    weights, biases = [pt.as_tensor(w) for w in weights], [pt.as_tensor(b) for b in biases]
-    if biases and len(biases) != len(weights):
-        raise ValueError(f"{len(biases)} biases for {len(weights)} layers; wanted: one for each layer, or none")
-    if X.ndim == 2:
-        X, y = X[None], y[None]
-        weights, biases = [w[None] for w in weights], [b[None] for b in biases]
+    X, weights, biases, index, is_single = arrange(X, weights, biases, group)
+    y = pt.as_tensor(y)[None] if is_single else y
     if weights and weights[-1].ndim == 2:
         weights[-1] = weights[-1][..., None]
     if biases and biases[-1].ndim == 1:
         biases[-1] = biases[-1][:, None]
-    if n_obs is None:
-        n_obs = pt.full((X.shape[0],), X.shape[1], dtype="int64")
-    op = NetworkLogLik(len(weights), bool(biases), activation, dtype)
-    return op(X, y, n_obs, *weights, *biases)[0]
+    op = NetworkLogLik(len(weights), bool(biases), activation, dtype, group is not None)
+    return op(X, y, *index, *weights, *biases)[0]

@@ -5,183 +5,196 @@ any noise, a Categorical one, or counts need the network's outputs first. So her
 two functions, and what the hidden units gave is kept between them; the layers are the same (`_layers`).
 """
 
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.gradient import DisconnectedType, disconnected_type, grad_not_implemented
 from pytensor.graph.basic import Apply
-from pytensor.graph.op import Op
 from pytensor.link.numba.dispatch.basic import register_funcify_and_cache_key
+from pytensor.tensor.variable import TensorVariable
 
 from hbnn.fusion import _layers
-from hbnn.fusion._layers import CHUNK, make_layers, njit
-from hbnn.fusion._rows import SortRows
+from hbnn.fusion._activations import Activation, njit
+from hbnn.fusion._layers import CHUNK, Networks, list_rows, make_networks
+from hbnn.fusion._rows import arrange
 from hbnn.fusion._simd import LANES
 
 
 @lru_cache
-def make_kernels(activation, dtype, has_bias):
+def make_kernels(activations: tuple[Activation, ...], dtype: str, has_bias: bool) -> tuple[Callable, Callable]:
     """The networks forward, and back, compiled.
 
-    Both walk through the groups, 64 of their points at a time; `order` lists the points group by group, and those of
-    group g stand in it from ``first[g]`` to ``first[g + 1]``.
+    Both walk through the groups, 64 of their points at a time; `order` and `first` are those of `_rows.SortRows`,
+    `sizes` and `plan` those of `_layers.make_networks`.
 
     Returns
     -------
-    forward : function of X (point, feature), order (point,), first (group + 1,), theta (group, parameter), sizes, and
-        the array of the outputs (point, output) that is written to; gives `units` (chunk, row, point in chunk), whose
-        rows are the features, the units of each layer, and the outputs
-    back : function of units, the outputs' cotangents (point, output), order, first, theta, sizes, and the array that
-        the gradient is written to, shaped like theta
+    forward : function of X (point, feature), order, first, theta (group, parameter), sizes, plan, and the array of the
+        outputs (point, output) that is written to; gives `units`: (row, point) of each chunk, one after the other
+    back : function of units, the outputs' cotangents (point, output), order, first, theta, sizes, plan, and the arrays
+        that gradients are written to: one shaped like theta, and one like X, or (0, 0) where it is not wanted
     """
     lanes, number = LANES[dtype], np.dtype(dtype).type
     zero = number(0)
-    move_up, _, move_back, add_gradient = make_layers(activation, dtype, has_bias)
-    move_out = make_layers("linear", dtype, has_bias)[0]
+    find_places, go_up, go_back = make_networks(activations, dtype, has_bias)
 
     @njit
-    def find_starts(sizes):
-        """Where each layer's parameters begin in a row of theta, and its units among the rows of a chunk."""
-        starts, rows = np.zeros(len(sizes), np.int64), np.zeros(len(sizes) + 1, np.int64)
-        for layer in range(len(sizes)):
-            rows[layer + 1] = rows[layer] + sizes[layer]
-            if layer + 1 < len(sizes):
-                starts[layer + 1] = starts[layer] + (sizes[layer] + has_bias) * sizes[layer + 1]
-        return starts, rows
-
-    @njit
-    def forward(X, order, first, theta, sizes, out):
-        starts, rows = find_starts(sizes)
-        last, n_groups, n_chunks = len(sizes) - 1, theta.shape[0], 0
-        if X.shape[1] != sizes[0] or theta.shape[1] != starts[last]:
+    def forward(X, order, first, theta, sizes, plan, out):
+        places, n_rows = find_places(sizes, plan)
+        last, n_groups, n_columns, stop = len(sizes) - 1, theta.shape[0], 0, 0
+        if X.shape[1] != sizes[0] or theta.shape[1] != places[0][last]:
             raise ValueError("weights do not fit X; wanted: (group, feature, hidden_1), (group, hidden_1, …), …")
-        if first.shape[0] != n_groups + 1 or order.shape[0] != X.shape[0] or first[n_groups] != X.shape[0]:
+        if first.shape[0] != n_groups + 1 or order.shape[0] > X.shape[0] or first[n_groups] != order.shape[0]:
             raise ValueError("the groups do not fit X and the weights; wanted: one group for each row")
+        if order.shape[0] < X.shape[0]:
+            out[:] = zero
         for g in range(n_groups):
-            n_chunks += (first[g + 1] - first[g] + CHUNK - 1) // CHUNK
-        units, chunk = np.empty((n_chunks, rows[last + 1], CHUNK), number), 0
+            full, rest = divmod(first[g + 1] - first[g], CHUNK)
+            n_columns += full * (CHUNK + lanes) + (rest + lanes - 1) // lanes * lanes
+        units, outputs = np.empty(n_columns * n_rows, number), places[1][last]
         for g in range(n_groups):
             for start in range(first[g], first[g + 1], CHUNK):
-                h, m = units[chunk], min(CHUNK, first[g + 1] - start)
+                m = min(CHUNK, first[g + 1] - start)
                 n = (m + lanes - 1) // lanes * lanes  # points beyond the last one are zeros that nobody reads
+                columns = n + lanes * (m == CHUNK)  # rows of 512 bytes would share few places of the nearest cache
+                h = units[stop : stop + columns * n_rows].reshape(n_rows, columns)
                 for f in range(sizes[0]):
                     for k in range(m):
                         h[f, k] = X[order[start + k], f]
                     for k in range(m, n):
                         h[f, k] = zero
-                for i in range(last - 1):
-                    move_up(theta, g, starts[i], sizes[i], sizes[i + 1], h, rows[i], rows[i + 1], n)
-                i = last - 1
-                move_out(theta, g, starts[i], sizes[i], sizes[last], h, rows[i], rows[last], n)
+                go_up(theta, g, h, n, sizes, plan, places)
                 for j in range(sizes[last]):
                     for k in range(m):
-                        out[order[start + k], j] = h[rows[last] + j, k]
-                chunk += 1
+                        out[order[start + k], j] = h[outputs + j, k]
+                stop += columns * n_rows
         return units
 
     @njit
-    def back(units, cotangent, order, first, theta, sizes, gradient):
-        starts, rows = find_starts(sizes)
-        last, chunk = len(sizes) - 1, 0
-        delta = np.empty((rows[last + 1], CHUNK), number)
+    def back(units, cotangent, order, first, theta, sizes, plan, gradient, to_points):
+        places, n_rows = find_places(sizes, plan)
+        last, stop, wanted = len(sizes) - 1, 0, to_points.size > 0
+        outputs = places[1][last]
+        delta = np.empty((outputs + sizes[last], CHUNK + lanes), number)
         gradient[:] = zero
+        if order.shape[0] < to_points.shape[0]:
+            to_points[:] = zero
         for g in range(theta.shape[0]):
             for start in range(first[g], first[g + 1], CHUNK):
-                h, m = units[chunk], min(CHUNK, first[g + 1] - start)
+                m = min(CHUNK, first[g + 1] - start)
                 n = (m + lanes - 1) // lanes * lanes
+                columns = n + lanes * (m == CHUNK)
+                h = units[stop : stop + columns * n_rows].reshape(n_rows, columns)
                 for j in range(sizes[last]):
                     for k in range(m):
-                        delta[rows[last] + j, k] = cotangent[order[start + k], j]
+                        delta[outputs + j, k] = cotangent[order[start + k], j]
                     for k in range(m, n):
-                        delta[rows[last] + j, k] = zero
-                for i in range(last - 1, -1, -1):
-                    add_gradient(gradient, g, starts[i], sizes[i], sizes[i + 1], h, delta, rows[i], rows[i + 1], n)
-                    if i > 0:
-                        move_back(theta, g, starts[i], sizes[i], sizes[i + 1], h, delta, rows[i], rows[i + 1], n)
-                chunk += 1
+                        delta[outputs + j, k] = zero
+                go_back(theta, gradient, g, h, delta, n, sizes, plan, places, wanted)
+                if wanted:
+                    for f in range(sizes[0]):
+                        for k in range(m):
+                            to_points[order[start + k], f] = delta[f, k]
+                stop += columns * n_rows
 
     return forward, back
 
 
-class _Networks(Op):
-    """What the way forward and the way back have in common.
+class _Networks(Networks):
+    """The way forward or back; `differentiate_points`: whether X has a gradient, too."""
 
-    Parameters
-    ----------
-    n_layers : int, layers of weights, the output layer included
-    has_bias : bool
-    activation : "tanh" or "relu"
-    dtype : "float64" or "float32", of everything
-    """
+    __props__ = (*Networks.__props__, "differentiate_points")
 
-    __props__ = ("n_layers", "has_bias", "activation", "dtype")
+    def __init__(self, *args, differentiate_points: bool = False, **options) -> None:
+        super().__init__(*args, **options)
+        self.differentiate_points = bool(differentiate_points)
 
-    def __init__(self, n_layers, has_bias=False, activation="tanh", dtype="float64"):
-        _layers.check_options(n_layers, activation, dtype)
-        self.n_layers, self.has_bias, self.activation, self.dtype = n_layers, bool(has_bias), activation, dtype
+    def get_rows(self, X, index):
+        """Points as rows, and the order of groups, of arrays."""
+        return (X, *index) if self.in_rows else list_rows(X)
+
+    @property
+    def arguments(self):
+        """What generated code calls the points and what else comes before the parameters."""
+        return "X, order, first" if self.in_rows else "X"
+
+    def write_rows(self):
+        """Lines of code that leave `points`, `order`, `first` and `n_groups`."""
+        if self.in_rows:
+            return ["    points, n_groups = np.ascontiguousarray(X), first.shape[0] - 1"]
+        return ["    points, order, first = list_rows(X)", "    n_groups = X.shape[0]"]
 
 
 class NetworkOutput(_Networks):
-    """`network_output` as a PyTensor Op.
-
-    Inputs are X (point, feature), order (point,), first (group + 1,), weights (group, n_in, n_out) and biases (group,
-    n_out); outputs are those of the networks (point, output), and the units that `NetworkGradient` wants.
+    """`network_output` as a PyTensor Op: points, weights, biases in; out come the outputs of the networks, (group, obs,
+    output) or (row, output), and the units that `NetworkGradient` wants.
     """
 
-    def make_node(self, X, order, first, *parameters):
-        order, first = (pt.cast(pt.as_tensor(value), "int64") for value in (order, first))
-        X, *parameters = (pt.cast(pt.as_tensor(value), self.dtype) for value in (X, *parameters))
-        wanted = [2] + [3] * self.n_layers + [2] * (self.n_layers if self.has_bias else 0)
-        names = ["X", *(f"weights[{k}]" for k in range(self.n_layers)), *(f"biases[{k}]" for k in range(self.n_layers))]
-        if len(parameters) != len(wanted) - 1:
-            raise TypeError(f"{len(parameters)} arrays of weights and biases; wanted: {len(wanted) - 1}")
-        for name, count, value in zip(names, wanted, (X, *parameters), strict=False):
-            if value.ndim != count:
-                raise TypeError(f"{name} has {value.ndim} axes; wanted: {count}")
-        n_out = parameters[self.n_layers - 1].type.shape[2]
-        out = pt.tensor(dtype=self.dtype, shape=(X.type.shape[0], n_out))
-        units = pt.tensor(dtype=self.dtype, shape=(None, None, CHUNK))
-        return Apply(self, [X, order, first, *parameters], [out, units])
+    def make_node(self, X, *inputs):
+        n_index = 2 * self.in_rows
+        index = [pt.cast(pt.as_tensor(value), "int64") for value in inputs[:n_index]]
+        X, *parameters = self.read_inputs(X, inputs[n_index:])
+        shape = (*X.type.shape[:-1], parameters[self.n_layers - 1].type.shape[2])
+        out = pt.tensor(dtype=self.dtype, shape=shape)
+        return Apply(self, [X, *index, *parameters], [out, pt.tensor(dtype=self.dtype, shape=(None,))])
 
     def perform(self, node, inputs, outputs):
-        X, order, first, *parameters = (np.ascontiguousarray(value) for value in inputs)
-        weights, biases = parameters[: self.n_layers], parameters[self.n_layers :]
-        sizes = _layers.check_layers(len(first) - 1, X.shape[1], weights, biases)
-        out, forward = np.empty((len(X), sizes[-1]), self.dtype), make_kernels(*self._get_kind())[0]
-        outputs[1][0] = forward(X, order, first, _layers.stack_parts(weights, biases), np.array(sizes), out)
-        outputs[0][0] = out
-
-    def _get_kind(self):
-        return self.activation, self.dtype, self.has_bias
+        X, *inputs = (np.ascontiguousarray(value) for value in inputs)
+        n_index = 2 * self.in_rows
+        points, order, first = self.get_rows(X, inputs[:n_index])
+        _, _, theta, sizes = self.stack(len(first) - 1, X.shape[-1], inputs[n_index:])
+        out, forward = np.empty((len(points), sizes[-1]), self.dtype), make_kernels(*self.kernel_key)[0]
+        outputs[1][0] = forward(points, order, first, theta, sizes, self.plan, out)
+        outputs[0][0] = out.reshape(*X.shape[:-1], sizes[-1])
 
     def connection_pattern(self, node):
-        return [[i not in (1, 2)] * 2 for i in range(len(node.inputs))]
+        n_index = 2 * self.in_rows
+        return [[not 1 <= i <= n_index] * 2 for i in range(len(node.inputs))]
 
     def pullback(self, inputs, outputs, cotangents):
         if not isinstance(cotangents[1].type, DisconnectedType):
             raise NotImplementedError("a derivative of the hidden units; wanted: of the outputs")
-        points = grad_not_implemented(self, 0, inputs[0], "only with respect to weights and biases, not to points")
-        gradient = NetworkGradient(self.n_layers, self.has_bias, self.activation, self.dtype)
+        gradient = NetworkGradient(
+            self.n_layers,
+            self.has_bias,
+            self.activations,
+            self.dtype,
+            self.in_rows,
+            differentiate_points=self.differentiate_points,
+        )
         slopes = gradient(outputs[1], cotangents[0], *inputs, return_list=True)
-        return [points, disconnected_type(), disconnected_type(), *slopes]
+        if not self.differentiate_points:
+            why = "only with respect to weights and biases, not to points; wanted: differentiate_points=True"
+            slopes.insert(0, grad_not_implemented(self, 0, inputs[0], why))
+        return [slopes[0], *(disconnected_type() for _ in range(2 * self.in_rows)), *slopes[1:]]
 
 
 class NetworkGradient(_Networks):
     """The way back: units, cotangents of the outputs, and the inputs of `NetworkOutput` in; the gradients out."""
 
-    def make_node(self, units, cotangent, *inputs):
-        cotangent = pt.cast(cotangent, self.dtype)
-        outputs = [pt.tensor(dtype=self.dtype, shape=value.type.shape) for value in inputs[3:]]
-        return Apply(self, [units, cotangent, *inputs], outputs)
+    def make_node(self, units, cotangent, X, *inputs):
+        parameters = inputs[2 * self.in_rows :]
+        outputs = [
+            pt.tensor(dtype=self.dtype, shape=value.type.shape)
+            for value in ([X] if self.differentiate_points else []) + list(parameters)
+        ]
+        return Apply(self, [units, pt.cast(cotangent, self.dtype), X, *inputs], outputs)
 
     def perform(self, node, inputs, outputs):
-        units, cotangent, _, order, first, *parameters = (np.ascontiguousarray(value) for value in inputs)
-        weights, biases = parameters[: self.n_layers], parameters[self.n_layers :]
-        theta, sizes = _layers.stack_parts(weights, biases), [weights[0].shape[1], *(w.shape[2] for w in weights)]
-        gradient, back = np.empty_like(theta), make_kernels(self.activation, self.dtype, self.has_bias)[1]
-        back(units, cotangent, order, first, theta, np.array(sizes), gradient)
-        for output, value in zip(outputs, _layers.cut_parts(gradient, weights, biases), strict=True):
+        units, cotangent, X, *inputs = (np.ascontiguousarray(value) for value in inputs)
+        n_index = 2 * self.in_rows
+        points, order, first = self.get_rows(X, inputs[:n_index])
+        weights, biases, theta, sizes = self.stack(len(first) - 1, X.shape[-1], inputs[n_index:])
+        gradient, back = np.empty_like(theta), make_kernels(*self.kernel_key)[1]
+        to_points = np.empty(points.shape if self.differentiate_points else (0, 0), self.dtype)
+        cotangent = cotangent.reshape(len(points), sizes[-1])
+        back(units, cotangent, order, first, theta, sizes, self.plan, gradient, to_points)
+        values = _layers.cut_parts(gradient, weights, biases)
+        values = [to_points.reshape(X.shape), *values] if self.differentiate_points else values
+        for output, value in zip(outputs, values, strict=True):
             output[0] = value
 
     def pullback(self, inputs, outputs, cotangents):
@@ -192,30 +205,35 @@ class NetworkGradient(_Networks):
 def _dispatch_output(op, node, **kwargs):
     w, b, _ = _layers.name_parts(op.n_layers, op.has_bias)
     lines = [
-        f"def network_output(X, order, first, {', '.join(w + b)}):",
-        "    n_groups = first.shape[0] - 1",
-        *_layers.write_theta(op.n_layers, op.has_bias, "X.shape[1]"),
-        f"    out = np.empty((X.shape[0], sizes[{op.n_layers}]), X.dtype)",
-        "    return out, forward(X, order, first, theta, sizes, out)",
+        f"def network_output({op.arguments}, {', '.join(w + b)}):",
+        *op.write_rows(),
+        *_layers.write_theta(op.n_layers, op.has_bias, "points.shape[1]"),
+        f"    out = np.empty((points.shape[0], sizes[{op.n_layers}]), points.dtype)",
+        "    units = forward(points, order, first, theta, sizes, plan, out)",
+        f"    return out{'' if op.in_rows else '.reshape(X.shape[0], X.shape[1], out.shape[1])'}, units",
     ]
-    forward, _ = make_kernels(op.activation, op.dtype, op.has_bias)
+    forward, _ = make_kernels(*op.kernel_key)
     return _layers.compile_lines(op, "network_output", lines, __file__, forward=forward)
 
 
 @register_funcify_and_cache_key(NetworkGradient)
 def _dispatch_gradient(op, node, **kwargs):
     w, b, _ = _layers.name_parts(op.n_layers, op.has_bias)
-    gradients = ", ".join(f"d{name}" for name in w + b)
+    gradients = [f"d{name}" for name in w + b]
+    if op.differentiate_points:
+        gradients.insert(0, "to_points" if op.in_rows else "to_points.reshape(X.shape)")
     lines = [
-        f"def network_gradient(units, cotangent, X, order, first, {', '.join(w + b)}):",
-        "    n_groups = first.shape[0] - 1",
-        *_layers.write_theta(op.n_layers, op.has_bias, "w0.shape[1]"),
+        f"def network_gradient(units, cotangent, {op.arguments}, {', '.join(w + b)}):",
+        *op.write_rows(),
+        *_layers.write_theta(op.n_layers, op.has_bias, "points.shape[1]"),
         "    gradient = np.empty(theta.shape, theta.dtype)",
-        "    back(units, cotangent, order, first, theta, sizes, gradient)",
+        f"    to_points = np.empty({'points.shape' if op.differentiate_points else '(0, 0)'}, theta.dtype)",
+        f"    slopes = np.ascontiguousarray(cotangent).reshape(points.shape[0], sizes[{op.n_layers}])",
+        "    back(units, slopes, order, first, theta, sizes, plan, gradient, to_points)",
         *_layers.write_gradients(op.n_layers, op.has_bias),
-        f"    return {gradients}",
+        f"    return {', '.join(gradients)}",
     ]
-    _, back = make_kernels(op.activation, op.dtype, op.has_bias)
+    _, back = make_kernels(*op.kernel_key)
     return _layers.compile_lines(op, "network_gradient", lines, __file__, back=back)
 
 
@@ -228,29 +246,24 @@ def _register_jax():
         return
     from pytensor.link.jax.dispatch import jax_funcify
 
-    def move_up(op, X, order, first, parameters):
-        """The outputs; each row with the weights of its group."""
-        place = jnp.arange(order.shape[0])
-        group = jnp.zeros_like(order).at[order].set(jnp.searchsorted(first, place, side="right") - 1)
-        h = X
-        for k in range(op.n_layers):
-            h = jnp.einsum("ni,nij->nj", h, parameters[k][group])
-            h = h + parameters[op.n_layers + k][group] if op.has_bias else h
-            if k < op.n_layers - 1:
-                h = jnp.tanh(h) if op.activation == "tanh" else jnp.where(h > 0, h, 0)
-        return h
+    def predict(op, X, inputs):
+        order, first = inputs[:2] if op.in_rows else (None, None)
+        out = _layers.apply_layers_jax(op, X, order, first, inputs[2 * op.in_rows :])
+        return jnp.zeros((len(X), out.shape[1]), op.dtype).at[order].set(out) if op.in_rows else out
 
     @jax_funcify.register(NetworkOutput)
     def _dispatch_jax_output(op, node, **kwargs):
-        def network_output(X, order, first, *parameters):  # JAX keeps no units: it differentiates this by itself
-            return move_up(op, X, order, first, parameters), jnp.zeros((0, 0, CHUNK), op.dtype)
+        def network_output(X, *inputs):  # JAX keeps no units: it differentiates this by itself
+            return predict(op, X, inputs), jnp.zeros(0, op.dtype)
 
         return network_output
 
     @jax_funcify.register(NetworkGradient)
     def _dispatch_jax_gradient(op, node, **kwargs):
-        def network_gradient(units, cotangent, X, order, first, *parameters):
-            return jax.vjp(lambda *p: move_up(op, X, order, first, p), *parameters)[1](cotangent)
+        def network_gradient(units, cotangent, X, *inputs):
+            index, parameters = inputs[: 2 * op.in_rows], inputs[2 * op.in_rows :]
+            slopes = jax.vjp(lambda X, *p: predict(op, X, (*index, *p)), X, *parameters)[1](cotangent)
+            return slopes[not op.differentiate_points :]
 
         return network_gradient
 
@@ -258,21 +271,39 @@ def _register_jax():
 _register_jax()
 
 
-def network_output(X, weights, *, biases=(), group=None, activation="tanh", dtype="float64"):
+def network_output(
+    X: Any,
+    weights: Sequence[Any],
+    *,
+    biases: Sequence[Any] = (),
+    group: Any = None,
+    activation: Activation | tuple[Activation, ...] = "tanh",
+    dtype: str = "float64",
+    differentiate_points: bool = False,
+) -> TensorVariable:
     """Symbolic outputs of one network per group, or of a single one, for a likelihood of any kind.
 
     Parameters
     ----------
-    X : (point, feature)
-    weights : list of (group, n_in, n_out), layer by layer, or (n_in, n_out) for a single network
-    biases : list of (group, n_out) or (n_out,), one for each layer, or nothing
-    group : integers (point,), which network a point belongs to; None for a single network
-    activation : "tanh" or "relu" in the hidden layers
-    dtype : "float64" or "float32", of the arithmetic and of what is returned
+    X
+        (row, feature), or (group, obs, feature).
+    weights
+        (group, n_in, n_out), layer by layer, or (n_in, n_out) for a single network.
+    biases
+        (group, n_out) or (n_out,), one for each layer, or nothing.
+    group
+        Integers (row,), which network a row belongs to; `_rows.OUTSIDE` for none, whose outputs are 0.
+    activation
+        One for all hidden layers, or a tuple with one for each: "tanh", "relu", "sigmoid", "softplus", "gelu",
+        "gelu_tanh", "silu", "sin", "elu", "leaky_relu", or ("elu", alpha), ("leaky_relu", slope).
+    dtype
+        "float64" or "float32", of the arithmetic and of what is returned.
+    differentiate_points
+        Whether X is an unknown, too, and has a gradient.
 
     Returns
     -------
-    (point, output)
+    (row, output), or (group, obs, output)
 
     Raises
     ------
@@ -285,27 +316,27 @@ def network_output(X, weights, *, biases=(), group=None, activation="tanh", dtyp
 
     Examples
     --------
-    Two networks; each point is answered by the one of its group.
+    Two networks; each row is answered by the one of its group.
 
     >>> import numpy as np
     >>> from hbnn.fusion._output import network_output
     >>> rng = np.random.default_rng(1)
     >>> X, group = rng.normal(size=(4, 2)), [0, 0, 1, 1]
     >>> w1, w2 = rng.normal(size=(2, 2, 3)), rng.normal(size=(2, 3, 1))
-    >>> found = network_output(X, [w1, w2], group=group).eval()
+    >>> found = network_output(X, [w1, w2], group=group, activation="sin").eval()
     >>> found.shape
     (4, 1)
-    >>> bool(np.allclose(found[2:], np.tanh(X[2:] @ w1[1]) @ w2[1]))
+    >>> bool(np.allclose(found[2:], np.sin(X[2:] @ w1[1]) @ w2[1]))
     True
     """
-    weights, biases = [pt.as_tensor(w) for w in weights], [pt.as_tensor(b) for b in biases]
-    if biases and len(biases) != len(weights):
-        raise ValueError(f"{len(biases)} biases for {len(weights)} layers; wanted: one for each layer, or none")
-    X = pt.as_tensor(X)
-    if group is None:
-        weights, biases = [w[None] for w in weights], [b[None] for b in biases]
-        order, first = pt.arange(X.shape[0]), pt.stack([pt.constant(0), X.shape[0]])
-    else:
-        order, first = SortRows()(pt.as_tensor(group), weights[0].shape[0])
-    op = NetworkOutput(len(weights), bool(biases), activation, dtype)
-    return op(X, order, first, *weights, *biases)[0]
+    X, weights, biases, index, is_single = arrange(X, weights, biases, group)
+    op = NetworkOutput(
+        len(weights),
+        bool(biases),
+        activation,
+        dtype,
+        group is not None,
+        differentiate_points=differentiate_points,
+    )
+    out = op(X, *index[:2], *weights, *biases)[0]
+    return out[0] if is_single else out

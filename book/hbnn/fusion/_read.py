@@ -7,10 +7,11 @@ is summed over; the factor that carries the next layer's units is the weights. T
 counts groups and which counts points, and in what order `_loglik.network_loglik` wants them.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pytensor.scalar as ps
+import pytensor.tensor as pt
 from pytensor.compile.ops import ViewOp
 from pytensor.compile.rewriting import inline_ofg_node
 from pytensor.graph.basic import Constant, Variable, equal_computations
@@ -26,6 +27,7 @@ from pytensor.tensor.shape import Reshape, SpecifyShape
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor, indices_from_subtensor
 
 from hbnn._refused import Refused
+from hbnn.fusion._recognise import get_number, read_activation
 
 # --- axes, and what is read
 
@@ -55,25 +57,41 @@ class Rows:
 
 @dataclass
 class Leaf:
-    """An expression that is used as it is, and its axes."""
+    """An expression that is used as it is, and its axes; what it is computed from, where it is none of the model's."""
 
     value: Variable
     axes: list
+    sources: list = None
+
+    def __post_init__(self):
+        self.sources = [self.value] if self.sources is None else self.sources
 
 
 @dataclass
 class Layer:
-    weights: Leaf
+    weights: list  # leaves, to be multiplied
     below: Axis  # the units or features that the sum goes over
-    above: Axis | None  # the units that it feeds; None: the logit
-    biases: list = field(default_factory=list)  # to be added up
+    biases: list  # to be added up, each of them leaves to be multiplied
+
+    def list_leaves(self):
+        return [*self.weights, *(leaf for bias in self.biases for leaf in bias)]
 
 
 @dataclass
 class Network:
     points: Leaf
     layers: list  # first to last
-    activation: str
+    activations: list  # of all layers but the last; of the last one too, where the network has no read-out
+    units: list  # what the activations give, in the same order
+    top_axes: list = None  # of the last of these
+
+    def is_ended(self):
+        """Whether it ends with units that are not read out."""
+        return len(self.activations) == len(self.layers)
+
+    def list_leaves(self):
+        """Weights and biases of all layers."""
+        return [leaf for layer in self.layers for leaf in layer.list_leaves()]
 
 
 def unfold(axes):
@@ -227,19 +245,81 @@ def _peel(var, axes):
     return var, axes
 
 
-def _peel_weights(var, axes):
-    """Weights are not looked into: only added axes and an index of groups are taken off."""
+def _read_leaf(var, axes):
+    """Weights are not looked into: only added axes and indices of groups are taken off, as from within `mu + z[g]`."""
     while is_made_by(var, DimShuffle):
         var, axes = _step(var, axes)
+    leaf = Leaf(var, list(axes))
     if is_made_by(var, AdvancedSubtensor):
-        source, *rest = var.owner.inputs
-        indices = indices_from_subtensor(rest, var.owner.op.idx_list)
-        at = [k for k, index in enumerate(indices) if index != slice(None)]
-        index = indices[at[0]]
-        is_index = len(at) == 1 and not isinstance(index, slice) and index.ndim == 1 and index.type.dtype != "bool"
-        if is_index and isinstance(axes[at[0]], Axis):
-            return Leaf(source, [Rows(index, a) if k == at[0] else a for k, a in enumerate(axes)])
-    return Leaf(var, list(axes))
+        return _read_index(leaf) or leaf
+    if is_made_by(var, Elemwise) and _holds_index(var):
+        return _lift(leaf) or leaf
+    return leaf
+
+
+def _read_index(leaf):
+    """``w[g]`` and ``w[g1, g2]``: axes that rows index in place of the axis of rows."""
+    source, *rest = leaf.value.owner.inputs
+    indices = indices_from_subtensor(rest, leaf.value.owner.op.idx_list)
+    at = [k for k, index in enumerate(indices) if index != slice(None)]
+    is_index = all(not isinstance(indices[k], slice) and indices[k].ndim == 1 for k in at)
+    if not is_index or any(indices[k].type.dtype == "bool" for k in at) or at != [*range(at[0], at[-1] + 1)]:
+        return None
+    if not isinstance(leaf.axes[at[0]], Axis) or leaf.axes[at[0]].parts:
+        return None
+    groups = [Rows(indices[k], leaf.axes[at[0]]) for k in at]
+    return Leaf(source, [*leaf.axes[: at[0]], *groups, *leaf.axes[at[0] + 1 :]])
+
+
+def _holds_index(var):
+    stack, seen = [var], set()
+    while stack:
+        v = stack.pop()
+        if is_made_by(v, AdvancedSubtensor):
+            return True
+        if v not in seen and is_made_by(v, Elemwise | DimShuffle):
+            seen.add(v)
+            stack += v.owner.inputs
+    return False
+
+
+def _lift(leaf):
+    """An elementwise expression of indexed weights as the same one before the index; None where rows have a part."""
+    leaves = [_read_leaf(*operand) for operand in _list_operands(leaf.value, leaf.axes)]
+    leaves = [Leaf(spread(a, a.axes), [x for x in a.axes if not isinstance(x, Taken)], a.sources) for a in leaves]
+    merge_rows(leaves)
+    indexed = list_rows(leaves)
+    if not indexed or {axis.axis for axis in indexed} & {axis for a in leaves for axis in a.axes}:
+        return None
+    order = list(dict.fromkeys(axis for a in leaves for axis in a.axes))
+    value = leaf.value.owner.op(*[spread(a, order) for a in leaves])
+    return Leaf(value, order, [source for a in leaves for source in a.sources])
+
+
+def merge_rows(leaves):
+    """The same index of the same rows becomes one axis in all of them."""
+    known = []
+    for leaf in leaves:
+        for k, axis in enumerate(leaf.axes):
+            if isinstance(axis, Rows):
+                same = (a for a in known if a.axis is axis.axis and is_same(a.index, axis.index))
+                leaf.axes[k] = next(same, axis)
+                known += [axis] * (leaf.axes[k] is axis and axis not in known)
+
+
+def spread(leaf, order):
+    """The expression with these axes in this order, of length 1 where it lacks one."""
+    taken = tuple(axis.index if isinstance(axis, Taken) else slice(None) for axis in leaf.axes)
+    axes = [axis for axis in leaf.axes if not isinstance(axis, Taken)]
+    order = [axis for axis in order if not isinstance(axis, Taken)]
+    if len(set(axes)) < len(axes) or not set(axes) <= set(order):
+        raise Refused(
+            f"{describe(leaf.value)} has an axis too many; wanted: points (group, obs, feature), weights (group, "
+            "n_in, n_out), biases (group, n_out), or all without group; for points in rows w[group] and b[group]"
+        )
+    value = leaf.value[taken] if len(axes) < len(leaf.axes) else leaf.value
+    pattern = [axes.index(axis) if axis in axes else "x" for axis in order]
+    return value.dimshuffle(pattern) if pattern != list(range(len(axes))) else value
 
 
 def _list_operands(var, axes):
@@ -251,24 +331,51 @@ def _list_operands(var, axes):
 
 # --- from the logit to the points
 
+MINUS, SCALES = pt.constant(np.int8(-1)), ps.Mul | ps.TrueDiv | ps.Neg
 
-def _read_sum(name, var, axes):
-    """A sum of one expression with a value for each point, and of biases: the first, its axes, and the biases."""
-    var, axes = _peel(var, axes)
-    if not is_made_by(var, ps.Add):
-        return var, axes, []
+
+def _read_linear(name, var, axes, above):
+    """What is multiplied and shifted to give `var`, its axes, the factors of that, and the biases."""
+    scale, biases = [], []
+    while True:
+        var, axes = _peel(var, axes)
+        found = _split_terms(var, axes, above) if is_made_by(var, ps.Add | ps.Sub | SCALES) else None
+        if found is None:
+            return var, axes, scale, biases
+        k, terms, others = found
+        if k is None:
+            both = " and ".join(map(describe, others)) or describe(var)
+            raise Refused(
+                f"{name}: a sum of {both}, each with a value for every point; wanted: one product of points and "
+                "weights, and biases, such as X @ w + b, or b[group] for rows"
+            )
+        if is_made_by(var, SCALES):
+            scale += others
+        else:
+            minus = [Leaf(MINUS, [])] * is_made_by(var, ps.Sub)
+            biases += [[leaf, *scale, *(minus if k == 0 else [])] for leaf in others]
+            scale += minus if k == 1 else []
+        var, axes = terms[k]
+
+
+def _split_terms(var, axes, above):
+    """Which of its terms a sum, or a product, of one expression and of biases, or factors, is about; all terms, and the
+    others as leaves. None where it is no such product; no number, and what is as long as all, where no such sum.
+    """
     terms = list(_list_operands(var, axes))
-    leaves = [_peel_weights(*term) for term in terms]
+    leaves = [_read_leaf(*term) for term in terms]
     every = {axis for leaf in leaves for axis in unfold(leaf.axes)}
     full = [k for k, leaf in enumerate(leaves) if set(unfold(leaf.axes)) == every and not list_rows([leaf])]
-    if len(full) != 1:
-        both = " and ".join(describe(terms[k][0]) for k in full) or describe(var)
-        raise Refused(
-            f"{name}: a sum of {both}, each with a value for every point; wanted: one product of points and weights, "
-            "and biases, such as X @ w + b, or b[group] for rows"
-        )
-    var, axes, biases = _read_sum(name, *terms[full[0]])
-    return var, axes, biases + [leaf for k, leaf in enumerate(leaves) if k != full[0]]
+    others = [leaf for k, leaf in enumerate(leaves) if full != [k]]
+    is_scale = is_made_by(var, SCALES)
+    points = every - {above}
+    is_one = len(full) == 1 and not any(points and points <= set(unfold(x.axes)) and not list_rows([x]) for x in others)
+    if is_made_by(var, ps.TrueDiv):
+        one = np.ones((), var.dtype)
+        is_one, others = is_one and full == [0], [Leaf(one / x.value, x.axes, x.sources) for x in others]
+    if not is_one:
+        return None if is_scale else (None, terms, [terms[k][0] for k in full])
+    return full[0], terms, [Leaf(MINUS, [])] if is_made_by(var, ps.Neg) else others
 
 
 def _read_product(var, axes):
@@ -287,102 +394,132 @@ def _read_product(var, axes):
 
 
 def is_product(var):
-    """Whether `var` is a product of matrices as `read_network` knows it, or a sum that may hold one."""
-    return is_made_by(var, ps.Add | Einsum) or _read_product(var, [Axis() for _ in range(var.ndim)]) is not None
+    """Whether `var` is a product of matrices as `read_network` knows it."""
+    return is_made_by(var, Einsum) or _read_product(var, [Axis() for _ in range(var.ndim)]) is not None
+
+
+def _read_outer(var, axes, above):
+    """``x[:, None] * w``, a product of one feature."""
+    above = axes[-1] if above is None and axes else above
+    if not is_made_by(var, ps.Mul) or len(var.owner.inputs) != 2:
+        return None
+    factors = list(_list_operands(var, axes))
+    plain = [{a for a in _read_leaf(*factor).axes if not isinstance(a, Rows | Taken)} for factor in factors]
+    if [above in found for found in plain].count(True) != 1 or plain[0] <= plain[1] or plain[1] <= plain[0]:
+        return None
+    return factors, Axis()
 
 
 def _find_weights(factors, axes, above):
     """Which of the two factors is the weights, 0 or 1; None where it cannot be told."""
-    tests = _list_signs(factors, [axis for axis in axes if isinstance(axis, Taken)], above)
+    tests = _list_signs(factors, axes, above)
     return next((test.index(True) for test in tests if sum(test) == 1), None)
 
 
-def _list_signs(factors, taken, above):
+def _list_signs(factors, axes, above):
     """What tells weights from units, from the surest sign to the weakest: for both factors whether it is there."""
-    leaves = [_peel_weights(*factor) for factor in factors]
+    leaves = [_read_leaf(*factor) for factor in factors]
     rows = [set(unfold(leaf.axes)) for leaf in leaves]
     yield [above in found for found in rows]
-    yield [bool(list_rows([leaf])) and is_random(leaf.value) for leaf in leaves]
+    yield [bool(list_rows([leaf])) and _is_any_random(leaf) for leaf in leaves]
     yield [rows[0] < rows[1], rows[1] < rows[0]]
-    yield [_read_activation(*_peel(*factor)) is not None for factor in reversed(factors)]
-    yield [any(axis in taken for axis in leaf.axes) for leaf in leaves]
-    yield [is_random(leaf.value) for leaf in leaves]
+    yield [_read_units(*factor, None)[-1] is not None for factor in reversed(factors)]
+    yield [any(isinstance(axis, Taken) and axis in axes for axis in leaf.axes) for leaf in leaves]
+    yield [_is_any_random(leaf) for leaf in leaves]
+    yield [above is None and len(axes) > 1 and axes[-1] in found for found in rows]
 
 
-def _read_activation(var, axes):
-    """ "tanh" or "relu", and what it is applied to with its axes; None where it is something else."""
-    operands = list(_list_operands(var, axes)) if var.owner and isinstance(var.owner.op, Elemwise) else []
-    values = [value for value, _ in operands]
-    if is_made_by(var, ps.Tanh):
-        return "tanh", *operands[0]
-    if is_made_by(var, ps.Maximum | ps.Mul) and len(values) == 2:
-        for z, other in (operands, operands[::-1]):
-            gate = _peel_gate(other[0])
-            if _is_number(other[0], 0) if is_made_by(var, ps.Maximum) else gate is not None and is_same(gate, z[0]):
-                return "relu", *z
-    if is_made_by(var, ps.Switch) and _is_number(values[2], 0) and is_same(_peel_gate(values[0]), values[1]):
-        return "relu", *operands[1]
-    if is_made_by(var, ps.Clip) and _is_number(values[1], 0) and _is_number(values[2], np.inf):
-        return "relu", *operands[0]
-    return None
+def _is_any_random(leaf):
+    return any(map(is_random, leaf.sources))
 
 
-def _peel_gate(var):
-    """z of ``z > 0``."""
-    while is_made_by(var, ps.Cast):
-        var = var.owner.inputs[0]
-    if is_made_by(var, ps.GT | ps.GE) and _is_number(var.owner.inputs[1], 0):
-        return var.owner.inputs[0]
-    if is_made_by(var, ps.LT | ps.LE) and _is_number(var.owner.inputs[0], 0):
-        return var.owner.inputs[1]
-    return None
+def _read_layer(name, var, axes, above, depth=0):
+    """A layer, and the units or points below it with their axes; Refused with what stands there instead."""
+    var, axes, scale, biases = _read_linear(name, var, axes, above)
+    product = _read_product(var, axes) or _read_outer(var, axes, above)
+    if product is None:
+        raise Refused(
+            f"{name}: {describe(var)} stands where layer {depth + 1} from the end should be; wanted: a "
+            "product of units and weights such as h @ w, pt.dot(h, w), or (h * w).sum(-1), and biases"
+        )
+    factors, below = product
+    which = _find_weights(factors, axes, above)
+    if which is None:
+        both = " and ".join(describe(factor) for factor, _ in factors)
+        raise Refused(f"{name}: a product of {both}, neither of them like weights; wanted: h @ w")
+    return Layer([_read_leaf(*factors[which]), *scale], below, biases), factors[1 - which]
 
 
-def _is_number(var, number):
-    while is_made_by(var, DimShuffle | ps.Cast):
-        var = var.owner.inputs[0]
-    return isinstance(var, Constant) and np.all(var.data == number)
-
-
-def read_network(name, var, axes):
-    """The network whose logit is `var`; Refused with what stands there instead."""
-    layers, activations, above = [], [], None
+def _read_units(var, axes, below):
+    """Units with their axes, what they are multiplied by, and of which activation of what they are; None: of none."""
+    factors = []
     while True:
-        var, axes, biases = _read_sum(name, var, axes)
-        product = _read_product(var, axes)
-        if product is None:
-            raise Refused(
-                f"{name}: {describe(var)} stands where layer {len(layers) + 1} from the end should be; wanted: a "
-                "product of units and weights such as h @ w, pt.dot(h, w), or (h * w).sum(-1), and biases"
-            )
-        factors, below = product
-        which = _find_weights(factors, axes, above)
-        if which is None:
-            both = " and ".join(describe(factor) for factor, _ in factors)
-            raise Refused(f"{name}: a product of {both}, neither of them like weights; wanted: h @ w")
-        layers.insert(0, Layer(_peel_weights(*factors[which]), below, above, biases))
-        var, axes = factors[1 - which]
+        whole = var, axes
         if not is_random(var):
-            break
+            return *whole, factors, None
         var, axes = _peel(var, axes)
-        found = _read_activation(var, axes)
-        if found is None:
-            if is_made_by(var, RandomVariable):
-                raise Refused(f"{name}: the points {describe(var)} are random; wanted: pm.Data or an array")
-            raise Refused(
-                f"{name}: {describe(var)} stands where a hidden layer should be; wanted: pt.tanh(...) or "
-                "pt.maximum(..., 0) of a product of units and weights"
-            )
-        activation, var, axes = found
-        activations.append(activation)
-        above = below
-    if len(set(activations)) > 1:
-        raise Refused(f"{name}: layers of tanh and of ReLU; wanted: one activation in all hidden layers")
+        found = read_activation(var)
+        if found:
+            *found, scale = found
+            factors += [Leaf(pt.constant(np.asarray(scale, var.dtype)), [])] * (scale != 1)
+            return var, axes, factors, found
+        split = _split_terms(var, axes, below) if is_made_by(var, SCALES) else None
+        if split is None:
+            return *whole, factors, None
+        k, terms, others = split
+        var, axes = terms[k]
+        factors += others
+
+
+def read_network(name, var, axes, cuts=(), activation=None):
+    """The network whose outputs `var` is, or the layer below its last units where `activation` is theirs; Refused with
+    what stands there instead, which has the number of layers read as `depth`. Units among `cuts` are points.
+    """
+    network, above, refused = Network(None, [], [], []), None, None
+    pending = activation and (activation, None)
+    while True:
+        try:
+            layer, units = _read_layer(name, var, axes, above, len(network.layers))
+        except Refused as error:
+            refused = error
+            break
+        network.layers.insert(0, layer)
+        if pending:
+            network.activations.insert(0, pending[0])
+            network.units.insert(0, pending[1])
+        top, axes, factors, found = _read_units(*units, layer.below)
+        layer.weights += factors
+        network.points = top, axes
+        if not is_random(top):
+            break
+        if found is None or top in cuts:
+            refused = Refused(_say_units(name, top))
+            break
+        pending, var, above = (found[0], top), found[1], layer.below
+        network.top_axes = network.top_axes or axes
+    if refused and not network.activations:
+        refused.depth = len(network.layers)
+        raise refused
+    network.points = Leaf(*_peel_points(*network.points))
+    return network
+
+
+def _peel_points(var, axes):
+    """Points are not looked into: only added axes, and lengths that are merged, are taken off."""
     while is_made_by(var, DimShuffle) or (
         is_made_by(var, Reshape) and any(isinstance(axis, Axis) and axis.parts for axis in axes)
     ):
         var, axes = _step(var, axes)
-    return Network(Leaf(var, axes), layers, activations[0] if activations else "tanh")
+    return var, list(axes)
+
+
+def _say_units(name, var):
+    if is_made_by(var, RandomVariable):
+        return f"{name}: the points {describe(var)} are random; wanted: pm.Data or an array"
+    return (
+        f"{name}: {describe(var)} stands where a hidden layer should be; wanted: an activation such as pt.tanh(...) of "
+        "a product of units and weights"
+    )
 
 
 def read_sigmoid(name, parameters, axes):
@@ -398,9 +535,9 @@ def read_sigmoid(name, parameters, axes):
 
 def _peel_logistic(p):
     """z of ``1 / (1 + exp(-z))``."""
-    if is_made_by(p, ps.TrueDiv) and _is_number(p.owner.inputs[0], 1):
+    if is_made_by(p, ps.TrueDiv) and get_number(p.owner.inputs[0]) == 1:
         total = p.owner.inputs[1]
-        if is_made_by(total, ps.Add) and len(total.owner.inputs) == 2 and _is_number(total.owner.inputs[0], 1):
+        if is_made_by(total, ps.Add) and len(total.owner.inputs) == 2 and get_number(total.owner.inputs[0]) == 1:
             e = total.owner.inputs[1]
             if is_made_by(e, ps.Exp) and is_made_by(e.owner.inputs[0], ps.Neg):
                 return e.owner.inputs[0].owner.inputs[0]

@@ -212,6 +212,20 @@ def scale_of(typingctx, rounded):
     return rounded(rounded), generate
 
 
+@intrinsic
+def flip_sign(typingctx, rounded, a):
+    """`a`, or -a where the whole number n is odd; `rounded` is n + ROUNDER."""
+
+    def generate(context, builder, sig, args):
+        vector = args[1].type
+        bits = 64 if isinstance(vector.element, ir.DoubleType) else 32
+        integers = ir.VectorType(ir.IntType(bits), vector.count)
+        parity = builder.shl(builder.bitcast(args[0], integers), _constant(integers, bits - 1))
+        return builder.bitcast(builder.xor(builder.bitcast(args[1], integers), parity), vector)
+
+    return a(rounded, a), generate
+
+
 def _halve(builder, u, v, parts):
     """Two vectors of `parts` unfinished sums each become one with twice as many, each half as wide."""
     n = u.type.count

@@ -5,22 +5,26 @@ they can be integrated exactly, so a sampler walks over what the groups share on
 the read-outs of any group, a new one included, follow in closed form from what was observed of it.
 """
 
+from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
+from numpy.typing import ArrayLike, NDArray
 from pytensor.gradient import DisconnectedType, disconnected_type
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_and_cache_key
+from pytensor.tensor.variable import TensorVariable
 
 from hbnn.fusion import _layers
-from hbnn.fusion._layers import njit
+from hbnn.fusion._activations import njit
 from hbnn.fusion._rows import SortRows
 
 
 @lru_cache
-def make_kernel():
+def make_kernel() -> Callable:
     """The log likelihood and its gradient, compiled: a function of units (row, unit), y (row,), order (row,), first
     (group + 1,), mu (unit,), sd (unit,), sigma, and of the arrays that gradients (units, y, mu, sd) are written to.
 
@@ -181,7 +185,7 @@ def _dispatch(op, node, **kwargs):
     return numba_njit(integrated_readouts), _layers.digest(__file__)
 
 
-def integrate_readouts(units, y, group, mu, sd, sigma):
+def integrate_readouts(units: Any, y: Any, group: Any, mu: Any, sd: Any, sigma: Any) -> TensorVariable:
     """Symbolic log likelihood of all outcomes, the read-outs of the groups integrated out.
 
     The model is y_i ~ N(units_i · w[group_i], sigma) with w[g] ~ N(mu, diag(sd²)): each group has read-outs of its own,
@@ -190,11 +194,16 @@ def integrate_readouts(units, y, group, mu, sd, sigma):
 
     Parameters
     ----------
-    units : (row, unit), what the read-outs are applied to: hidden units, and a column of ones for a level
-    y : (row,), the outcome
-    group : integers (row,), from 0 to the number of groups - 1, in any order
-    mu, sd : (unit,), mean and standard deviation over groups of each read-out
-    sigma : scalar above 0, or (row,): the noise's standard deviation, in the unit of y
+    units
+        (row, unit), what the read-outs are applied to: hidden units, and a column of ones for a level.
+    y
+        (row,), the outcome.
+    group
+        Integers (row,), from 0 to the number of groups - 1, in any order.
+    mu, sd
+        (unit,), mean and standard deviation over groups of each read-out.
+    sigma
+        Scalar above 0, or (row,): the noise's standard deviation, in the unit of y.
 
     Returns
     -------
@@ -232,23 +241,37 @@ def integrate_readouts(units, y, group, mu, sd, sigma):
     if group.ndim != 1:
         raise TypeError(f"group has {group.ndim} axes; wanted: 1")
     units, y, sigma = (pt.as_tensor(value) for value in (units, y, sigma))
-    order, first = SortRows()(group, group.max() + 1)
+    order, first, _ = SortRows()(group, group.max() + 1, group.shape[0])
     change = 0.0
     if (sigma.ndim, units.ndim, y.ndim) == (1, 2, 1):  # a row divided by its own sigma is a row with a noise of 1
         units, y, change, sigma = units / sigma[:, None], y / sigma, -pt.log(sigma).sum(), pt.as_tensor(1.0)
     return IntegratedReadouts()(units, y, order, first, mu, sd, sigma)[0] + change
 
 
-def predict_group(units_seen, y_seen, units, mu, sd, sigma, *, sigma_seen=None):
+def predict_group(
+    units_seen: ArrayLike,
+    y_seen: ArrayLike,
+    units: ArrayLike,
+    mu: ArrayLike,
+    sd: ArrayLike,
+    sigma: ArrayLike,
+    *,
+    sigma_seen: ArrayLike | None = None,
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """What is known of a group's outcomes after some of them were observed: for each draw, a normal with a weight.
 
     Parameters
     ----------
-    units_seen : (draw, seen, unit), the units at what was observed of this group; seen may be 0
-    y_seen : (seen,), what was observed
-    units : (draw, row, unit), where the outcomes are asked for
-    mu, sd : (draw, unit); sigma : (draw,), draws of what the groups share, which this group has not yet informed
-    sigma_seen : (draw, seen), where the noise is not the same everywhere; sigma is then (draw, row), at `units`
+    units_seen
+        (draw, seen, unit), the units at what was observed of this group; seen may be 0.
+    y_seen
+        (seen,), what was observed.
+    units
+        (draw, row, unit), where the outcomes are asked for.
+    mu, sd, sigma
+        (draw, unit), (draw, unit) and (draw,), draws of what the groups share, which this group has not yet informed.
+    sigma_seen
+        (draw, seen), where the noise is not the same everywhere; sigma is then (draw, row), at `units`.
 
     Returns
     -------

@@ -1,0 +1,476 @@
+"""Activations of hidden units and their slopes, for vectors of points (`_simd`) and for JAX.
+
+exp, log1p, erfc, sin and cos are polynomials after a change of variable, interpolated at Chebyshev nodes in 60 digits.
+Values are good to a few units in the last place: 1e-14 in float64, 1e-6 in float32 (`tests/test_fused_output.py`).
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from numbers import Real
+from typing import Any
+
+import numba
+import numpy as np
+
+from hbnn.fusion._simd import (
+    BIAS,
+    LANES,
+    ROUNDER,
+    absolute,
+    at_least,
+    at_most,
+    choose_positive,
+    flip_sign,
+    fma,
+    load,
+    scale_of,
+    splat,
+    store,
+)
+
+type Activation = str | tuple[str, float]
+
+PARAMETERS = {"leaky_relu": 0.01, "elu": 1.0}  # of activations that have one, and what it is where none is given
+ACTIVATIONS = ("tanh", "relu", "sigmoid", "softplus", "gelu", "gelu_tanh", "silu", "sin", *PARAMETERS)
+KEEPS_SLOPE = {"gelu", "gelu_tanh", "silu", "sin"}  # the slope of the others follows from the value
+
+inline = numba.njit(inline="always")
+njit = numba.njit(error_model="numpy")
+
+
+def read_activations(activation: Any, n_hidden: int) -> tuple[Activation, ...]:
+    """One activation for each hidden layer, with its parameter if it has one; ValueError for what is none."""
+    is_one = isinstance(activation, str) or (len(activation) == 2 and isinstance(activation[1], Real))
+    found = (activation,) * n_hidden if is_one else tuple(activation)
+    if is_one:
+        _read_activation(activation)
+    if len(found) != n_hidden:
+        raise ValueError(f"{len(found)} activations for {n_hidden} hidden layers; wanted: one for each, or one for all")
+    return tuple(_read_activation(one) for one in found)
+
+
+def _read_activation(activation):
+    name, *number = (activation,) if isinstance(activation, str) else activation
+    if name not in ACTIVATIONS or len(number) > (name in PARAMETERS):
+        raise ValueError(f"activation={activation!r}; wanted: one of {', '.join(ACTIVATIONS)}")
+    if name not in PARAMETERS:
+        return name
+    number = float(number[0] if number else PARAMETERS[name])
+    if not (0 <= number < np.inf):
+        raise ValueError(f"activation={activation!r}; wanted: a parameter that is not negative")
+    return name, number
+
+
+# highest power first
+_SERIES = {
+    # expm1(2 r) / r for |r| <= log(2) / 4
+    ("expm1", "float64"): (
+        0.000282830168459798,
+        0.001414795060582694,
+        0.00634918942773424,
+        0.025396723826083285,
+        0.0888888890705523,
+        0.2666666677572333,
+        0.6666666666659841,
+        1.3333333333292354,
+        2.0000000000000004,
+        2.0000000000000027,
+    ),
+    ("expm1", "float32"): (
+        0.08917558952075609,
+        0.2678139002333432,
+        0.6666634336324244,
+        1.3333203949570878,
+        2.0000000053992713,
+        2.000000021607905,
+    ),
+    # 2 atanh(s) / s in s² for s <= 1/3
+    ("atanh", "float64"): (
+        0.17044163562781398,
+        0.0832450651186082,
+        0.12110168728069218,
+        0.13300374032674625,
+        0.1538661404230401,
+        0.18181740832504806,
+        0.22222224080747674,
+        0.28571428545454114,
+        0.4000000000018575,
+        0.6666666666666615,
+        2.0,
+    ),
+    ("atanh", "float32"): (
+        0.2815777836310908,
+        0.27965157745197267,
+        0.40024595230703747,
+        0.6666632164137777,
+        2.000000007681759,
+    ),
+    # (1 + 2 x) exp(x²) erfc(x) in t = (x - 3) / (x + 3), up to the x where the exponential ends
+    ("erfc", "float64"): (
+        1.1875976261242358e-09,
+        2.4854692915103497e-08,
+        6.011055693652009e-08,
+        -1.3052635799700562e-07,
+        -5.603787051624458e-07,
+        3.5997973237985304e-07,
+        3.428835157803996e-06,
+        -7.405558782288538e-07,
+        -2.0079586415326067e-05,
+        4.955443236821022e-06,
+        0.0001250929038152037,
+        -0.00010516183758522667,
+        -0.0007798310155656262,
+        0.001888690755365979,
+        0.0025293916668363923,
+        -0.023770514961380267,
+        0.06830802735389119,
+        -0.11927366341301537,
+        0.1296451587024521,
+        -0.04756229435349781,
+        -0.13562110612457828,
+        1.2530080582697298,
+    ),
+    ("erfc", "float32"): (
+        -0.00010945383844229154,
+        0.0023739593485353995,
+        0.0023141919892444964,
+        -0.024049190869246072,
+        0.0683119419142408,
+        -0.11922395074651312,
+        0.12964815024386478,
+        -0.047565274979107806,
+        -0.13562123152170064,
+        1.2530080877842975,
+    ),
+    # sin(r) / r and cos(r) in r² for |r| <= pi / 2
+    ("sin", "float64"): (
+        2.7215660921125597e-15,
+        -7.643025738964345e-13,
+        1.6058940847832492e-10,
+        -2.505210688997513e-08,
+        2.7557319211223257e-06,
+        -0.00019841269841208638,
+        0.008333333333333186,
+        -0.16666666666666666,
+        1.0,
+    ),
+    ("sin", "float32"): (
+        2.605092957769762e-06,
+        -0.0001980901106705217,
+        0.008333050086778936,
+        -0.16666657944392216,
+        0.9999999956966751,
+    ),
+    ("cos", "float64"): (
+        -1.51197786600161e-16,
+        4.776871733415368e-14,
+        -1.1470670142864075e-11,
+        2.087675566605353e-09,
+        -2.755731920964734e-07,
+        2.4801587301492586e-05,
+        -0.001388888888888853,
+        0.04166666666666666,
+        -0.5,
+        1.0,
+    ),
+    ("cos", "float32"): (
+        -2.605051063602065e-07,
+        2.4760101516630358e-05,
+        -0.0013888360127789826,
+        0.04166663614763936,
+        -0.49999999355118124,
+        0.9999999997790224,
+    ),
+}
+# beyond these, tanh is 1, exp(2 q) is nothing beside 1, erfc(x) nothing at all, and sin(z) is not known well enough
+_TANH_ENDS = {"float64": 20, "float32": 10}
+_EXP_ENDS = {"float64": -350, "float32": -40}
+_ERFC_ENDS = {"float64": 26.45, "float32": 8.94}
+_SIN_ENDS = {"float64": 2.0**40, "float32": 2.0**18}
+_PI = {"float64": (np.pi, 1.2246467991473532e-16), "float32": (np.float32(np.pi), np.pi - float(np.float32(np.pi)))}
+
+
+def _make_series(name, dtype):
+    number = np.dtype(dtype).type
+    first, *rest = (number(c) for c in _SERIES[name, dtype])
+    rest = tuple(rest)
+
+    @inline
+    def series(x):
+        total = splat(first)
+        for c in rest:
+            total = fma(total, x, splat(c))
+        return total
+
+    return series
+
+
+@lru_cache
+def make_functions(dtype: str) -> tuple[Callable, Callable, Callable]:
+    """expm1(2 q) and exp(2 q) for q <= 0, and tanh, for vectors of `dtype`, for use in compiled code.
+
+    2 q = n log(2) + 2 r with a whole n and a small r: a polynomial in r, and 2**n written into the exponent.
+    """
+    number = np.dtype(dtype).type
+    rounder = number(ROUNDER[dtype] + BIAS[dtype])
+    per_half_log_2, half_log_2 = number(2 / np.log(2)), number(np.log(2) / 2)
+    one, two, lowest, end = (number(x) for x in (1, 2, _EXP_ENDS[dtype], _TANH_ENDS[dtype]))
+    series = _make_series("expm1", dtype)
+
+    @inline
+    def expm1_twice(q):
+        rounded = fma(q, splat(per_half_log_2), splat(rounder))
+        r = fma(rounded - splat(rounder), splat(-half_log_2), q)
+        scale = scale_of(rounded)
+        return fma(scale, series(r) * r, scale - splat(one))
+
+    @inline
+    def expm1_negative(q):
+        return expm1_twice(at_least(q, splat(lowest)))
+
+    @inline
+    def exp_negative(q):
+        q = at_least(q, splat(lowest))
+        rounded = fma(q, splat(per_half_log_2), splat(rounder))
+        r = fma(rounded - splat(rounder), splat(-half_log_2), q)
+        scale = scale_of(rounded)
+        return fma(scale, series(r) * r, scale)
+
+    @inline
+    def tanh(z):
+        e = expm1_twice(at_least(at_most(z, splat(end)), splat(-end)))
+        return e / (e + splat(two))
+
+    return expm1_negative, exp_negative, tanh
+
+
+@lru_cache
+def _make_pair(activation, dtype):
+    """The activation of z, and its slope from the value. Where `KEEPS_SLOPE`, the first gives both and the second hands
+    the slope on.
+    """
+    number = np.dtype(dtype).type
+    name, parameter = activation if isinstance(activation, tuple) else (activation, 0.0)
+    zero, half, one, two, parameter = (number(x) for x in (0, 0.5, 1, 2, parameter))
+    expm1_negative, exp_negative, tanh = make_functions(dtype)
+
+    @inline
+    def hand_on(slope):
+        return slope
+
+    @inline
+    def sigmoid(z):
+        e = exp_negative(splat(-half) * absolute(z))
+        q = splat(one) / (splat(one) + e)
+        return choose_positive(z, q, e * q)
+
+    if name == "tanh":
+
+        @inline
+        def slope(h):
+            return fma(splat(-one) * h, h, splat(one))
+
+        return tanh, slope
+
+    if name == "relu":
+
+        @inline
+        def relu(z):
+            return at_least(z, splat(zero))
+
+        @inline
+        def slope(h):
+            return choose_positive(h, splat(one), splat(zero))
+
+        return relu, slope
+
+    if name == "leaky_relu":
+
+        @inline
+        def leaky_relu(z):
+            return choose_positive(z, z, splat(parameter) * z)
+
+        @inline
+        def slope(h):
+            return choose_positive(h, splat(one), splat(parameter))
+
+        return leaky_relu, slope
+
+    if name == "elu":
+
+        @inline
+        def elu(z):
+            e = expm1_negative(splat(half) * at_most(z, splat(zero)))
+            return choose_positive(z, z, splat(parameter) * e)
+
+        @inline
+        def slope(h):
+            return choose_positive(h, splat(one), h + splat(parameter))
+
+        return elu, slope
+
+    if name == "sigmoid":
+
+        @inline
+        def slope(h):
+            return fma(splat(-one) * h, h, h)
+
+        return sigmoid, slope
+
+    if name == "softplus":
+        series = _make_series("atanh", dtype)
+
+        @inline
+        def softplus(z):
+            e = exp_negative(splat(-half) * absolute(z))
+            s = e / (e + splat(two))  # log(1 + e) = 2 atanh(s)
+            return fma(s, series(s * s), at_least(z, splat(zero)))
+
+        @inline
+        def slope(h):
+            return splat(-one) * expm1_negative(splat(-half) * h)
+
+        return softplus, slope
+
+    if name == "silu":
+
+        @inline
+        def silu(z):
+            p = sigmoid(z)
+            h = z * p
+            return h, fma(h, splat(one) - p, p)
+
+        return silu, hand_on
+
+    if name == "gelu_tanh":
+        first, third, slope_third = (number(np.sqrt(8 / np.pi) * x) for x in (1, 0.044715, 3 * 0.044715))
+
+        @inline
+        def gelu_tanh(z):  # (1 + tanh(u)) / 2 is the sigmoid of 2 u
+            square = z * z
+            p = sigmoid(z * fma(square, splat(third), splat(first)))
+            h = z * p
+            return h, fma(h * (splat(one) - p), fma(square, splat(slope_third), splat(first)), p)
+
+        return gelu_tanh, hand_on
+
+    if name == "gelu":
+        series, three, end = _make_series("erfc", dtype), number(3), number(_ERFC_ENDS[dtype])
+        root_half, density = number(np.sqrt(0.5)), number(1 / np.sqrt(2 * np.pi))
+
+        @inline
+        def gelu(z):
+            x = at_most(absolute(z) * splat(root_half), splat(end))
+            e = exp_negative(splat(-half) * x * x)
+            tail = splat(half) * e * series((x - splat(three)) / (x + splat(three))) / fma(splat(two), x, splat(one))
+            p = choose_positive(z, splat(one) - tail, tail)
+            return z * p, fma(z, splat(density) * e, p)
+
+        return gelu, hand_on
+
+    sine, cosine = _make_series("sin", dtype), _make_series("cos", dtype)
+    (pi, rest), rounder, per_pi = (number(x) for x in _PI[dtype]), number(ROUNDER[dtype]), number(1 / np.pi)
+    end, nan = number(_SIN_ENDS[dtype]), number(np.nan)
+
+    @inline
+    def sin(z):
+        rounded = fma(z, splat(per_pi), splat(rounder))
+        n = rounded - splat(rounder)
+        r = fma(n, splat(-rest), fma(n, splat(-pi), z))
+        square, inside = r * r, splat(end) - absolute(z)
+        value = choose_positive(inside, flip_sign(rounded, r * sine(square)), splat(nan))
+        return value, choose_positive(inside, flip_sign(rounded, cosine(square)), splat(nan))
+
+    return sin, hand_on
+
+
+@lru_cache
+def make_passes(activations: tuple[Activation, ...], dtype: str) -> tuple[Callable, Callable]:
+    """Activations of the rows of a layer, and a multiplication by their slopes, compiled.
+
+    Returns
+    -------
+    activate : function of which of `activations`, h (row, point), the first row, the number of rows, the row from which
+        on slopes are kept, and the number of points; the rows hold sums and then values
+    scale : function of the same, the array to be multiplied and its first row at the end: of the row from which on
+        slopes are kept, or that of the values
+    """
+    passes = [_make_pass(activation, dtype) for activation in activations]
+    return tuple(_choose(functions) for functions in zip(*passes, strict=True))
+
+
+def _make_pass(activation, dtype):
+    lanes, (apply, slope) = LANES[dtype], _make_pair(activation, dtype)
+    if keeps_slope(activation):
+
+        @njit
+        def activate(h, row, n_units, kept, n):
+            for j in range(n_units):
+                for k in range(0, n, lanes):
+                    value, slope = apply(load(h, row + j, k))
+                    store(h, row + j, k, value)
+                    store(h, kept + j, k, slope)
+
+    else:
+
+        @njit
+        def activate(h, row, n_units, kept, n):
+            for j in range(n_units):
+                for k in range(0, n, lanes):
+                    store(h, row + j, k, apply(load(h, row + j, k)))
+
+    @njit
+    def scale(h, source, n_units, delta, row, n):
+        for j in range(n_units):
+            for k in range(0, n, lanes):
+                store(delta, row + j, k, load(delta, row + j, k) * slope(load(h, source + j, k)))
+
+    return activate, scale
+
+
+def _choose(functions):
+    """A compiled function that calls the one of these whose number comes first."""
+    first, *others = functions
+    if not others:
+
+        @njit
+        def call(which, *arguments):
+            first(*arguments)
+
+        return call
+    rest = _choose(others)
+
+    @njit
+    def call(which, *arguments):
+        if which == 0:
+            first(*arguments)
+        else:
+            rest(which - 1, *arguments)
+
+    return call
+
+
+def keeps_slope(activation: Activation) -> bool:
+    """Whether the slope has to be kept from the way forward."""
+    return activation in KEEPS_SLOPE
+
+
+def apply_jax(activation: Activation, z: Any) -> Any:
+    """The activation of an array of JAX."""
+    import jax
+    import jax.numpy as jnp
+
+    name, parameter = activation if isinstance(activation, tuple) else (activation, 0.0)
+    functions = {
+        "tanh": jnp.tanh,
+        "relu": lambda z: jnp.where(z > 0, z, 0),
+        "sigmoid": jax.nn.sigmoid,
+        "softplus": jax.nn.softplus,
+        "gelu": lambda z: jax.nn.gelu(z, approximate=False),
+        "gelu_tanh": jax.nn.gelu,
+        "silu": jax.nn.silu,
+        "sin": jnp.sin,
+        "leaky_relu": lambda z: jnp.where(z > 0, z, parameter * z),
+        "elu": lambda z: jax.nn.elu(z, parameter),
+    }
+    return functions[name](z)

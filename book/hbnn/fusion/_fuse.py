@@ -1,0 +1,386 @@
+"""A network typed in plain PyMC becomes a fast one, whichever way it is typed.
+
+A Bernoulli outcome of a network alone gets the fused likelihood. Anywhere else in a model, under other outcomes, under
+unknowns, under another network, the network is exchanged, and what was typed on top of it stays.
+"""
+
+import warnings
+
+import numpy as np
+import pymc as pm
+import pytensor
+import pytensor.tensor as pt
+from pymc.data import MinibatchOp
+from pymc.model.fgraph import fgraph_from_model, model_from_fgraph, model_potential
+from pymc.variational.minibatch_rv import MinibatchRandomVariable, get_scaling
+from pytensor.compile.mode import Mode
+from pytensor.graph.basic import clone_get_equiv
+from pytensor.graph.replace import clone_replace
+from pytensor.graph.traversal import ancestors
+from pytensor.tensor.random.basic import BernoulliRV
+from pytensor.tensor.type import TensorType
+
+from hbnn._refused import Refused
+from hbnn.fusion._arrange import Plan, build_loglik, build_outputs
+from hbnn.fusion._layers import DTYPES
+from hbnn.fusion._loglik import NetworkLogLik
+from hbnn.fusion._output import NetworkOutput
+from hbnn.fusion._read import (
+    Axis,
+    Leaf,
+    describe,
+    get_lengths,
+    is_made_by,
+    is_product,
+    is_random,
+    read_network,
+    read_sigmoid,
+)
+from hbnn.fusion._recognise import read_activation
+
+
+def fuse(model: pm.Model, *, strict: bool = True, check: bool = True, dtype: str | None = None) -> pm.Model:
+    """The same model with fused networks: one posterior, a fraction of the time for a gradient.
+
+    A network is any chain of products of units and weights, biases, and activations: tanh, ReLU, leaky ReLU, sigmoid,
+    softplus, ELU, GELU, SiLU or sine, by name or from their parts, each layer with its own. Weights are any expressions
+    of their parents. Factors of products are moved to the weights. There is one network, or there are
+
+    - networks of groups in an axis: X (group, obs, feature) or (obs, feature), weights (group, n_in, n_out);
+    - networks of groups in rows: X (obs, feature), weights ``w[g]`` or ``mu + sd * z[g]``, and with several groupings
+      ``w[g1] + u[g2]`` or ``w[g1, g2]``. Rows may be in any order.
+
+    What lacks the groups is shared. Where the points are unknown (embeddings, inputs with noise, another network, a
+    residual connection), the gradient goes through them.
+
+    A Bernoulli outcome of a network alone, ``logit_p=logit`` or ``p=sigmoid(logit)``, or of those under a mask,
+    ``logit[mask]``, becomes one fused likelihood. Everywhere else the outputs of networks are exchanged, and what was
+    typed on top of them stays: any outcome, further terms, curves, mixtures, unknowns, Gaussian processes.
+
+    Parameters
+    ----------
+    model
+        Read only: it is not changed.
+    strict
+        Whether a model without a network is an error. False gives it back as it is, with a UserWarning.
+    check
+        Whether to compare what was typed and what is fused, and their gradients, at two random points. It takes about
+        a second, and 10 to 40 the first time on a machine for each kind of network.
+    dtype
+        "float64" or "float32", of the arithmetic inside of networks; None: that of the weights.
+
+    Returns
+    -------
+    pm.Model
+        A new one with the same free variables, names, coords, dims, deterministics and data, for `pm.sample` with any
+        sampler, `nutpie.compile_pymc_model` and `pm.fit`; `pm.set_data` works on it, and its data are its own. A
+        model that is fused already is given back.
+
+        Where a likelihood was exchanged, the Bernoulli variable is a potential of the same name. What needs the
+        variable takes the original model, whose free variables have the same names. In ``with fast:`` take variables
+        from `fast`: those of the original are others, and would be drawn from their priors::
+
+            fast = fuse(model)
+            with fast:
+                idata = pm.sample()
+                pm.Deterministic("norm", (fast["w1"] ** 2).sum())  # not w1
+            pm.compute_log_likelihood(idata, model=model)
+            pm.sample_posterior_predictive(idata, model=model, extend_inferencedata=True)
+
+    Raises
+    ------
+    TypeError
+        When `model` is no PyMC model.
+    Refused
+        (a ValueError) When no network is understood: it names the expression that came nearest, and what is wanted.
+        Minibatches are refused, as each evaluation has other points, and so are missing values, variables of
+        `pymc.dims`, and labels of a fused likelihood other than 0 and 1.
+    ValueError
+        For another `dtype`.
+    RuntimeError
+        When the two differ where they are compared: in what, and by how much.
+
+    Source: `_loglik.network_loglik` and `_output.network_output`; reading the graph is this book's.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pymc as pm
+    >>> from hbnn import fuse
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.normal(size=(50, 2)), rng.integers(2, size=50)
+    >>> with pm.Model() as model:
+    ...     w1, w2 = pm.Normal("w1", shape=(2, 3)), pm.Normal("w2", shape=3)
+    ...     labels = pm.Bernoulli("labels", logit_p=pm.math.tanh(X @ w1) @ w2, observed=y)
+    >>> fast = fuse(model)  # compares both, their gradients too, before it gives one back
+    >>> [variable.name for variable in fast.free_RVs]
+    ['w1', 'w2']
+    """
+    if not isinstance(model, pm.Model):
+        raise TypeError(f"model is a {type(model).__name__}; wanted: a pm.Model")
+    if dtype not in (None, *DTYPES):
+        raise ValueError(f"dtype={dtype!r}; wanted: one of {', '.join(DTYPES)}, or None")
+    try:
+        found = _find_exchanges(model, dtype)
+        if not found:
+            return model
+        fast = _exchange(model, {old: new for old, (new, _) in found.items()})
+        if check:
+            _compare(model, found, dtype)
+    except Refused as error:
+        if strict:
+            raise
+        warnings.warn(str(error), UserWarning, stacklevel=2)
+        return model
+    return fast
+
+
+# --- what is exchanged
+
+WIDEST = 32  # units that pay without a read-out: they are read out as they are, by a product with 1 and 0
+
+
+def _find_exchanges(model, dtype):
+    """What takes the place of observed variables, and of networks: {old: (new, the network)}; Refused where there is
+    nothing, and nothing where a model is fused already.
+    """
+    for rv in model.basic_RVs:
+        _check_variable(model, rv)
+    found, search = {}, _Search(dtype)
+    for rv in model.observed_RVs:
+        node = rv.owner.inputs[0].owner if is_made_by(rv, MinibatchRandomVariable) else rv.owner
+        if isinstance(node.op, BernoulliRV):
+            try:
+                found[rv] = _read_bernoulli(model, rv, node, dtype)
+                continue
+            except Refused as error:
+                search.refuse(error)
+        search.add(rv.name, node.inputs)
+    for variable in (*model.free_RVs, *model.potentials):
+        search.add(variable.name, [variable])
+    found |= search.run()
+    if found:
+        return found
+    if any(is_made_by(v, NetworkLogLik | NetworkOutput) for v in ancestors([*model.basic_RVs, *model.potentials])):
+        return {}
+    names = ", ".join(rv.name for rv in model.observed_RVs)
+    if search.refused:
+        deepest = max(search.refused, key=lambda error: getattr(error, "depth", 0))
+        raise Refused(*deepest.complaints)
+    if names:
+        raise Refused(f"{names}: no network leads to it; wanted: pt.tanh(X @ w1) @ w2, or deeper")
+    raise Refused("the model has no observed variable; wanted: pm.Bernoulli('y', ..., observed=y), or another outcome")
+
+
+def _check_variable(model, rv):
+    if not isinstance(rv.type, TensorType):
+        raise Refused(f"{rv.name} is a variable of pymc.dims; wanted: the same model of pm.Normal, pm.Bernoulli, …")
+    if rv not in model.observed_RVs:
+        return
+    name = rv.name.removesuffix("_observed")
+    if any(is_made_by(v, MinibatchOp) for v in ancestors([rv, model.rvs_to_values[rv]])):
+        raise Refused(
+            f"{name} is observed on a pm.Minibatch, other points at each evaluation; wanted: all points, "
+            "fuse(pymc.model.transform.remove_minibatched_nodes(model)), or pm.fit on the model as it is"
+        )
+    if f"{name}_unobserved" in model.named_vars:
+        raise Refused(f"{name} has missing values; wanted: observed without masked or NaN")
+
+
+def _read_bernoulli(model, rv, node, dtype):
+    """The fused log likelihood of a Bernoulli variable, and the network."""
+    name, value = rv.name, model.rvs_to_values[rv]
+    for other in (*model.basic_RVs, *model.deterministics, *model.potentials):
+        if other is not rv and rv in ancestors([other]):
+            raise Refused(f"{other.name} is computed from {name}, which will be no variable; wanted: from its data")
+    axes = [Axis() for _ in range(rv.ndim)]
+    parameters = node.op.dist_params(node)
+    if any(parameter.ndim != rv.ndim for parameter in parameters) or not axes:
+        raise Refused(f"{name} has {rv.ndim} axes and its probability {parameters[0].ndim}; wanted: one for each label")
+    network = read_network(name, *read_sigmoid(name, parameters, axes))
+    if is_random(network.points.value):
+        raise Refused(f"{name}: the points {describe(network.points.value)} are random; wanted: pm.Data or an array")
+    plan = Plan(name, network, axes)
+    if plan.count(plan.columns) > 1:
+        raise Refused(f"{name} has several outputs at each point; wanted: one, h @ w")
+    if len(network.layers) > 1 and plan.has_intercepts_alone():
+        raise Refused(f"{name}: groups have intercepts of their own, and nothing else; wanted: weights, too")
+    loglik = build_loglik(name, plan, Leaf(value, axes), dtype)
+    if is_made_by(rv, MinibatchRandomVariable):
+        loglik = loglik * get_scaling(rv.owner.inputs[1:], value.shape)
+    return loglik, network
+
+
+class _Search:
+    """Networks in expressions, the largest first, each expression visited once."""
+
+    def __init__(self, dtype):
+        self.dtype, self.roots, self.refused = dtype, [], []
+
+    def add(self, name, variables):
+        self.roots += [(name, variable) for variable in variables]
+
+    def refuse(self, error):
+        self.refused.append(error)
+
+    def run(self):
+        """{expression: (what takes its place, the network)}"""
+        cuts = set()
+        while True:
+            found = self._visit(cuts)
+            shared = _list_shared(found) - cuts
+            if not shared:
+                return self._build(found)
+            cuts |= shared
+
+    def _visit(self, cuts):
+        """Networks by the expressions that are their outputs or last units: {expression: what `_read` gives}."""
+        found, seen = {}, set()
+        stack = [(name, variable, False) for name, variable in reversed(self.roots)]
+        while stack:
+            name, var, is_inside = stack.pop()
+            if var in seen or var.owner is None or not is_random(var):
+                continue
+            seen.add(var)
+            below, is_above = var.owner.inputs, is_product(var)
+            try:
+                read = self._read(name, var, cuts) if is_above or is_inside else None
+            except Refused as error:
+                read = self.refuse(error)
+            if read:
+                found[var] = read
+                below = [read[0].points.value, *(s for leaf in read[0].list_leaves() for s in leaf.sources)]
+            stack += [(name, v, is_inside or is_above) for v in reversed(below)]
+        return found
+
+    def _read(self, name, var, cuts):
+        """The network whose outputs, or last units, an expression is, its axes, `Plan`, and the fused ones; or None."""
+        axes, activation, source = [Axis() for _ in range(var.ndim)], None, var
+        if not is_product(var):
+            activation, source, scale = read_activation(var) or (None, None, None)
+            if activation is None or scale != 1 or _is_cheap(activation) or var.ndim < 2:
+                return None
+        network = read_network(name, source, axes, cuts, activation)
+        if not network.activations:
+            return None
+        plan = Plan(name, network, axes)
+        if activation:
+            network.units[-1] = var
+            if plan.count(plan.columns) > WIDEST:
+                return None
+        return network, axes, plan, build_outputs([(var, axes, plan)], self.dtype)[0]
+
+    def _build(self, found):
+        """The fused outputs; networks with the same hidden layers become one."""
+        heads, new = {}, {}
+        for var, (network, axes, plan, out) in found.items():
+            new[var] = out, network
+            if not network.is_ended():
+                heads.setdefault(network.units[-1], []).append((var, axes, plan))
+        for group in heads.values():
+            same = [group[0], *(head for head in group[1:] if _align(group[0][2], head[2]))]
+            if len(same) > 1:
+                for (var, _, _), out in zip(same, build_outputs(same, self.dtype), strict=True):
+                    new[var] = out, new[var][1]
+        return new
+
+
+def _is_cheap(activation):
+    return activation == "relu" or activation[0] == "leaky_relu"
+
+
+def _list_shared(found):
+    """Units that several networks have, the last ones only, unless all of these networks are read-outs of them."""
+    networks, shared = [network for network, *_ in found.values()], set()
+    for k, one in enumerate(networks):
+        for other in networks[:k]:
+            first = next((units for units in one.units[::-1] if units in other.units), None)
+            is_top = first is one.units[-1] is other.units[-1] and not one.is_ended() and not other.is_ended()
+            if first is not None and not is_top:
+                shared.add(first)
+    return shared
+
+
+def _align(first, other):
+    """Whether two networks with the same hidden layers have the same points and groups; then in the same order."""
+    here, there = first.network.top_axes, other.network.top_axes
+    names = {b: a for a, b in zip(here, there, strict=True) if isinstance(a, Axis) and isinstance(b, Axis)}
+    if {names.get(axis) for axis in other.rows} != set(first.rows) or len(first.rows) != len(other.rows):
+        return False
+    if [len(plan.cells) for plan in (first, other)] not in ([0, 0], [1, 1]):
+        return False
+    if not (first.is_hidden() and other.is_hidden()):
+        return False
+    other.rows.sort(key=lambda axis: first.rows.index(names[axis]))
+    return first.is_stacked() == other.is_stacked()
+
+
+def _exchange(model, exchanged):
+    """A new model in which observed variables are potentials, and the outputs of networks those of fused ones."""
+    starts, bare = model.rvs_to_initial_values, object.__new__(type(model))
+    # PyMC does not copy a model with initial values: here is the same one without
+    vars(bare).update(vars(model) | {"rvs_to_initial_values": dict.fromkeys(starts)})
+    graph, copies = fgraph_from_model(bare)
+    clones = clone_get_equiv([], list(exchanged.values()), copy_orphans=False, memo=dict(copies))
+    exchanged = {old: clones[new] for old, new in exchanged.items()}
+    for rv in model.observed_RVs:
+        if rv in exchanged:
+            graph.remove_output(graph.outputs.index(copies[rv]))
+            graph.add_output(model_potential(exchanged.pop(rv), rv.name), import_missing=True)
+    while left := [old for old in exchanged if copies[old] in graph.variables]:  # a network may bring another one back
+        for old in left:
+            graph.replace(copies[old], exchanged[old], import_missing=True)
+    fast = model_from_fgraph(graph, mutate_fgraph=True)
+    for variables in (fast.free_RVs, fast.observed_RVs, fast.deterministics, fast.potentials, fast.data_vars):
+        variables.sort(key=lambda variable: list(model.named_vars).index(variable.name))
+    for rv, start in starts.items():
+        if start is not None:
+            fast.set_initval(fast[rv.name], start)
+    return fast
+
+
+def _compare(model, found, dtype=None, n_points=2, seed=0):
+    """RuntimeError where a likelihood or an output, as functions of weights, biases and unknown points, or their
+    gradients, differ from the fused ones.
+    """
+    rng, inputs, labels, totals = np.random.default_rng(seed), [], [], ([], [])
+    for old, (new, network) in found.items():
+        what = f"the log likelihood of {old.name}" if old in model.observed_RVs else describe(old)
+        if old in model.observed_RVs:
+            pair = [pm.logp(old, model.rvs_to_values[old]).sum(), new]
+        else:
+            factors = rng.normal(size=get_lengths(old))
+            pair = [(factors * old).sum(), (factors * new).sum()]
+        sources = [*(source for leaf in network.list_leaves() for source in leaf.sources), network.points.value]
+        sources = [source for source in dict.fromkeys(sources) if is_random(source)]
+        fresh = [source.type(name=describe(source)) for source in sources]
+        shapes = [get_lengths(source) for source in sources]
+        scales = [
+            1 / np.sqrt(max(1, *shape, 1)) if s is not network.points.value else 1.0
+            for s, shape in zip(sources, shapes, strict=True)
+        ]
+        inputs += zip(fresh, shapes, scales, strict=True)
+        labels += [(what, part) for part in ("value", *(f"gradient with respect to {v.name}" for v in fresh))]
+        for values, total in zip(totals, clone_replace(pair, dict(zip(sources, fresh, strict=True))), strict=True):
+            values += [total, *pt.grad(total, fresh, disconnected_inputs="ignore")]
+    variables = [variable for variable, _, _ in inputs]
+    stock = pytensor.function(variables, totals[0], mode="FAST_COMPILE", on_unused_input="ignore")
+    scale, points = 1.0, []
+    while len(points) < n_points:
+        values = [np.asarray(scale * size * rng.normal(size=shape), v.dtype) for v, shape, size in inputs]
+        expected = stock(*values)
+        if all(np.isfinite(a).all() for a in expected):
+            points.append((values, expected))
+        elif (scale := scale / 10) < 1e-9:  # log(1 - p) where p is rounded to 1
+            raise Refused(f"{labels[0][0]} is not finite at any weights; wanted: finite points")
+    mode = Mode("numba", "fast_compile")  # Numba keeps the compiled kernel for the sampler
+    fused = pytensor.function(variables, totals[1], mode=mode, on_unused_input="ignore")
+    tolerance = 1e-6 if dtype != "float32" and all(v.dtype == "float64" for v in variables) else 1e-3
+    for values, expected in points:
+        for (what, part), a, b in zip(labels, expected, fused(*values), strict=True):
+            off = np.max(np.abs(a - b), initial=0) / max(1.0, np.max(np.abs(a), initial=0))
+            if not off <= tolerance:
+                raise RuntimeError(
+                    f"{what} and the fused one differ in their {part}, by {off:.1e} of its size; wanted: "
+                    "equal. This is a mistake in hbnn.fuse: sample the model as it is, and report it"
+                )
