@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from bookkit import data
-from hbnn import _checks, sampling, scores
+from hbnn import _checks, metrics, sampling
 from scipy import integrate, stats
 from sklearn.datasets import make_moons
 from sklearn.preprocessing import scale
@@ -240,7 +240,7 @@ def test_labels_of_any_number_type_become_int32(labels):
         (lambda: data.flat_moons(seed=None), "seed=None"),
         (lambda: data.rotated_moons(seed=None), "seed=None"),
         (lambda: sampling.fit_advi(None, 10, seed=None), "seed=None"),
-        (lambda: scores.monte_carlo_error(np.full((9, 2), 0.5), np.array([0, 1]), seed=None), "seed=None"),
+        (lambda: metrics.monte_carlo_error(np.full((9, 2), 0.5), np.array([0, 1]), seed=None), "seed=None"),
     ],
 )
 def test_a_wrong_argument_is_named(call, message):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from bookkit import data
-from hbnn import priors, scores
+from hbnn import metrics, priors
 from scipy.stats import bernoulli
 from studies import _fits, every_run, stopping
 
@@ -25,7 +25,7 @@ def test_the_error_of_a_score_takes_categories_as_independent(rng):
     moons = SimpleNamespace(y_train=rng.integers(0, 2, (6, 9)), y_test=rng.integers(0, 2, (6, 9)))
     p_train, p_test = rng.uniform(size=(2, 6, 9))
     found = _fits.score_probabilities(p_train, p_test, moons)
-    each = [scores.score(*pair) for pair in zip(p_test, moons.y_test, strict=True)]
+    each = [metrics.score(*pair) for pair in zip(p_test, moons.y_test, strict=True)]
     for name in ("accuracy", "lpd", "brier"):
         values = [one[name] for one in each]
         assert found[name] == pytest.approx(np.mean(values))

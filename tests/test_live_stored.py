@@ -13,7 +13,7 @@ import nbformat
 import numpy as np
 from book_stored import find_script
 from bookkit import digits
-from hbnn import scores
+from hbnn import metrics
 from PIL import Image
 from scipy.special import expit, softmax
 from tools import stored
@@ -105,7 +105,7 @@ def test_no_figure_that_the_chapter_prints_moves_by_more_than_its_error():
     found = {"digits read right": right, "sure of its answers, on average": 100 * p.mean(axis=0).max(axis=1).mean()}
     rows = {"digits in white on black": "inverted", "digits on their side": "rotated"}  # as the chapter calls them
     for row in ("test digits", "letters", "noise", *rows):
-        found[row] = 100 * np.mean(scores.split_uncertainty(predict_known(rows.get(row, row)))["ignorance"] > limit)
+        found[row] = 100 * np.mean(metrics.split_uncertainty(predict_known(rows.get(row, row)))["ignorance"] > limit)
     printed = {name: find_printed("digits", name)[0] for name in found}
     off = {name: abs(found[name] - value) / error for name, (value, error) in printed.items()}
     assert max(off.values()) < 1, off
@@ -115,7 +115,7 @@ def test_at_the_crosses_the_maps_say_what_the_chapter_prints_and_they_are_where_
     """The picture is that of the notebook, the axes' left and lower spine are dark, and so are the crosses."""
     for name, point in ABOUT["flat_advi"]["crosses"].items():
         p = ask_plane("ADVI", np.array([point]))
-        parts = scores.split_uncertainty(p)
+        parts = metrics.split_uncertainty(p)
         found = [p.mean(), parts["noise"][0], parts["ignorance"][0]]
         for value, (shown, error) in zip(found, find_printed("flat_advi", name), strict=True):
             assert abs(value - shown) < error / 10
@@ -180,7 +180,7 @@ def test_every_test_digit_and_every_letter_gets_the_answer_that_python_gives():
     answers = run(code, images=images.tolist())
     p = np.concatenate([predict_known(name) for name in ("test digits", "letters")], axis=1)
     np.testing.assert_allclose([answer["mean"] for answer in answers], p.mean(axis=0), atol=1e-9)
-    parts = scores.split_uncertainty(p)
+    parts = metrics.split_uncertainty(p)
     for name, values in parts.items():
         np.testing.assert_allclose([answer[name] for answer in answers], values, atol=1e-9)
     assert [answer["best"] for answer in answers] == p.mean(axis=0).argmax(axis=1).tolist()
@@ -195,7 +195,7 @@ def test_every_method_says_of_a_point_what_python_says():
         return [mean, noise, ignorance]; })]))"""
     for name, rows in run(code, points=points).items():
         p = ask_plane(name, np.array(points))
-        parts = scores.split_uncertainty(p)
+        parts = metrics.split_uncertainty(p)
         wanted = np.column_stack([p.mean(axis=0), parts["noise"], parts["ignorance"]])
         np.testing.assert_allclose(rows, wanted, atol=1e-9)
 

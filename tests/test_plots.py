@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from bookkit import data, plots
-from hbnn import scores
+from hbnn import metrics
 from matplotlib.colors import rgb_to_hsv, to_rgb, to_rgba
 from PIL import Image
 
@@ -108,7 +108,7 @@ def test_every_category_shows_its_own_surface_on_one_scale_with_its_points(kind)
 
 
 def test_calibration_shows_share_against_probability(ax):
-    found = scores.calibrate(np.linspace(0.01, 0.99, 50), np.arange(50) % 2)
+    found = metrics.calibrate(np.linspace(0.01, 0.99, 50), np.arange(50) % 2)
     assert plots.plot_calibration(found, ax, label="a network") is ax
     diagonal, shares = ax.lines[:2]
     np.testing.assert_array_equal(diagonal.get_xydata(), [[0, 0], [1, 1]])

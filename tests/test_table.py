@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from bookkit import models
-from hbnn import prediction, scores, tables
+from hbnn import metrics, prediction, tables
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -366,8 +366,8 @@ def test_predictions_have_a_mean_an_interval_and_two_kinds_of_uncertainty(rows, 
     np.testing.assert_allclose(found["probability"], flat.mean(axis=0))
     np.testing.assert_allclose(found["low"], np.quantile(flat, 0.1, axis=0))
     np.testing.assert_allclose(found["high"], np.quantile(flat, 0.9, axis=0))
-    np.testing.assert_allclose(found["noise"], scores.split_uncertainty(flat)["noise"])
-    np.testing.assert_allclose(found["ignorance"], scores.split_uncertainty(flat)["ignorance"])
+    np.testing.assert_allclose(found["noise"], metrics.split_uncertainty(flat)["noise"])
+    np.testing.assert_allclose(found["ignorance"], metrics.split_uncertainty(flat)["ignorance"])
     assert list(found)[:4] == ["row", "name", "town", "moved"]
 
 

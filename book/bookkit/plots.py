@@ -241,14 +241,14 @@ def plot_calibration(calibration, ax=None, *, label=None, color=CLASS_COLORS[0])
 
     Parameters
     ----------
-    calibration : dict from `hbnn.scores.calibrate`
+    calibration : dict from `hbnn.metrics.calibrate`
 
     Examples
     --------
     >>> import matplotlib.pyplot as plt
     >>> from bookkit import plots
-    >>> from hbnn import scores
-    >>> found = scores.calibrate([0.1, 0.1, 0.1, 0.1, 0.8, 0.8], [0, 0, 0, 1, 1, 1])
+    >>> from hbnn import metrics
+    >>> found = metrics.calibrate([0.1, 0.1, 0.1, 0.1, 0.8, 0.8], [0, 0, 0, 1, 1, 1])
     >>> fig, ax = plt.subplots()
     >>> plots.plot_calibration(found, ax).get_ylabel()
     'observed share'

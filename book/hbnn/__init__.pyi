@@ -5,6 +5,10 @@ from hbnn.diagnostics import diagnose as diagnose
 from hbnn.diagnostics import limit_rhat as limit_rhat
 from hbnn.diagnostics import verdict as verdict
 from hbnn.fusion import fuse as fuse
+from hbnn.metrics import compare_scores as compare_scores
+from hbnn.metrics import log_likelihood as log_likelihood
+from hbnn.metrics import score as score
+from hbnn.metrics import split_uncertainty as split_uncertainty
 from hbnn.prediction import flatten_chains as flatten_chains
 from hbnn.prediction import predict_groups as predict_groups
 from hbnn.prediction import predict_probability as predict_probability
@@ -15,10 +19,6 @@ from hbnn.sampling import compile_nuts as compile_nuts
 from hbnn.sampling import fit_advi as fit_advi
 from hbnn.sampling import sample_nuts as sample_nuts
 from hbnn.sampling import sample_until as sample_until
-from hbnn.scores import compare_scores as compare_scores
-from hbnn.scores import log_likelihood as log_likelihood
-from hbnn.scores import score as score
-from hbnn.scores import split_uncertainty as split_uncertainty
 from hbnn.symmetry import align as align
 from hbnn.symmetry import relabel as relabel
 from hbnn.tables import answer as answer

@@ -14,7 +14,7 @@ from sklearn.metrics import roc_auc_score
 
 from hbnn._checks import check_classes, check_probabilities, check_seed
 from hbnn._types import Array, Floats
-from hbnn.scores import TINY, class_entropy, split_uncertainty
+from hbnn.metrics import TINY, class_entropy, split_uncertainty
 
 DOUBTS = ("sd", "max", "entropy", "ignorance")
 

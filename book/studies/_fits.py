@@ -8,7 +8,7 @@ import numpy as np
 import pymc as pm
 from bookkit import data, models, report
 from bookkit.cache import cached
-from hbnn import diagnostics, fuse, prediction, priors, sampling, scores, symmetry
+from hbnn import diagnostics, fuse, metrics, prediction, priors, sampling, symmetry
 from hbnn.sampling import compile_nuts
 
 N_HIDDEN = (12, 12)
@@ -25,7 +25,7 @@ def load_moons(name):
 
 def log_likelihood(p, y):
     """Log likelihood of all points, draw by draw: (chain, draw) from probabilities (chain, draw, …, obs)."""
-    return scores.log_likelihood(p, y).sum(axis=tuple(range(2, p.ndim)))
+    return metrics.log_likelihood(p, y).sum(axis=tuple(range(2, p.ndim)))
 
 
 def fit_hierarchical(moons, seed=1, **options):
@@ -75,8 +75,8 @@ def summarise(verdicts):
 
 def score_probabilities(p_train, p_test, moons):
     """Scores of mean probabilities (group, obs), with the standard error over categories, and the scores of each."""
-    found = {"train_accuracy": scores.score(p_train, moons.y_train)["accuracy"]}
-    for name, values in scores.score_groups(p_test, moons.y_test).items():
+    found = {"train_accuracy": metrics.score(p_train, moons.y_train)["accuracy"]}
+    for name, values in metrics.score_groups(p_test, moons.y_test).items():
         found[name] = float(values.mean())
         found[f"{name}_se"] = float(values.std(ddof=1) / np.sqrt(len(values)))
         found[f"{name}_groups"] = [round(float(value), 6) for value in values]

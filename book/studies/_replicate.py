@@ -10,7 +10,7 @@ import warnings
 
 import numpy as np
 from bookkit import models
-from hbnn import diagnostics, prediction, sampling, scores
+from hbnn import diagnostics, metrics, prediction, sampling
 
 from studies import _fits
 
@@ -25,9 +25,9 @@ EMPTY = dict.fromkeys(COLUMNS.split())
 def score_fit(p_train, p_test, moons):
     """Scores of mean probabilities (group, obs), or of draws (draw, group, obs) with a Monte Carlo error."""
     y = np.concatenate(list(moons.y_train))
-    row = {"train_accuracy": scores.score(np.concatenate(list(p_train)), y)["accuracy"]}
+    row = {"train_accuracy": metrics.score(np.concatenate(list(p_train)), y)["accuracy"]}
     draws, p = (p_test, p_test.mean(axis=0)) if p_test.ndim == 3 else (None, p_test)
-    for name, values in scores.score_groups(p, moons.y_test).items():
+    for name, values in metrics.score_groups(p, moons.y_test).items():
         row |= {name: float(values.mean()), f"{name}_se": float(values.std(ddof=1) / np.sqrt(len(values)))}
         row |= {f"{name}_groups": [round(float(value), 5) for value in values]}
     if draws is not None:
@@ -48,7 +48,7 @@ def _jackknife(draws, y, n_blocks=20):
     """
     blocks = np.stack([block.mean(axis=0) for block in np.array_split(draws, n_blocks)])
     left = (blocks.sum(axis=0) - blocks) / (n_blocks - 1)
-    scores = [scores.score(p.ravel(), np.ravel(y)) for p in left]
+    scores = [metrics.score(p.ravel(), np.ravel(y)) for p in left]
     return {
         name: float(np.sqrt((n_blocks - 1) * np.var([found[name] for found in scores])))
         for name in ("accuracy", "lpd", "brier")

@@ -10,7 +10,7 @@ import warnings
 import numpy as np
 import pymc as pm
 from bookkit import digits, models
-from hbnn import prediction, rejection, sampling, scores
+from hbnn import metrics, prediction, rejection, sampling
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPClassifier
 
@@ -73,8 +73,8 @@ def compute(method, beta, start_sd, prior_sd, n_steps, seed):
         predict_draws, found = fit_networks(data, MEMBERS if method == "deep ensemble" else 1, seed)
     found["cpu_seconds"] = time.process_time() - start
     test, validation = predict_draws(data.X_test), predict_draws(data.X_validation)
-    found |= {name: value for name, (value, _) in scores.score_classes(test.mean(axis=0), data.y_test).items()}
-    found["lpd_validation"] = scores.score_classes(validation.mean(axis=0), data.y_validation)["lpd"][0]
+    found |= {name: value for name, (value, _) in metrics.score_classes(test.mean(axis=0), data.y_test).items()}
+    found["lpd_validation"] = metrics.score_classes(validation.mean(axis=0), data.y_validation)["lpd"][0]
     _, character, _ = digits.render(digits.DIGITS)
     p_printed = predict_draws(outside["printed digits"][0]).mean(axis=0)
     found["accuracy_printed"] = float(100 * np.mean(p_printed.argmax(axis=1) == character.astype(int)))
@@ -110,7 +110,7 @@ def fit_mean_field(data, beta, start_sd, prior_sd, n_steps, seed):
     for part in ("train", "test"):
         X, y = getattr(data, f"X_{part}"), getattr(data, f"y_{part}")
         p = prediction.predict_classes(weights, X)[:, np.arange(len(y)), y]
-        found[f"loglik_{part}"] = float(np.log(np.maximum(p, scores.TINY)).mean())
+        found[f"loglik_{part}"] = float(np.log(np.maximum(p, metrics.TINY)).mean())
     return (lambda X: prediction.predict_classes(weights, X)), found
 
 
@@ -118,7 +118,7 @@ def fit_networks(data, n_members, seed):
     """As `fit_mean_field`, for plain networks of the same size whose weight decay the validation images choose."""
     networks = {alpha: _train(data, alpha, seed) for alpha in ALPHAS}
     lpd = {
-        alpha: scores.score_classes(network.predict_proba(data.X_validation), data.y_validation)["lpd"][0]
+        alpha: metrics.score_classes(network.predict_proba(data.X_validation), data.y_validation)["lpd"][0]
         for alpha, network in networks.items()
     }
     alpha = max(lpd, key=lpd.get)

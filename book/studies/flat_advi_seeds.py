@@ -1,7 +1,7 @@
 """The flat network of `flat_advi`, fitted with 20 seeds from two starts: where do the fits end, whatever the seed?"""
 
 from bookkit import data, models
-from hbnn import prediction, sampling, scores
+from hbnn import metrics, prediction, sampling
 
 MEASURED = False
 START_SDS = (0.6931, 0.1)  # PyMC's own, log(2), and the one that was chosen on another data set (`flat_advi_start`)
@@ -18,9 +18,9 @@ def compute(start_sd, seed):
     moons = data.flat_moons(seed=0)
     fit = sampling.fit_advi(models.flat_bnn(moons.X_train, moons.y_train), 30_000, seed=seed, start_sd=start_sd)
     weights = fit.draw(1000, seed=seed)
-    found = scores.score(prediction.predict_probability(weights, moons.X_test).mean(axis=0), moons.y_test)
+    found = metrics.score(prediction.predict_probability(weights, moons.X_test).mean(axis=0), moons.y_test)
     found["loss"] = float(fit.loss[-1000:].mean())
     for name, X in {"grid": data.grid(), "test": moons.X_test, "far": data.circle(6)}.items():
-        unsure = scores.split_uncertainty(prediction.predict_probability(weights, X))
+        unsure = metrics.split_uncertainty(prediction.predict_probability(weights, X))
         found[f"ignorance_{name}"] = float(unsure["ignorance"].mean())
     return found

@@ -9,7 +9,7 @@ import numpy as np
 import pymc as pm
 import pytensor
 from bookkit import data, models
-from hbnn import prediction, sampling, scores
+from hbnn import metrics, prediction, sampling
 
 MEASURED = False
 BATCHES = {"25": 25, "50": 50, "200": 200, "all": None, "forgotten": 50}
@@ -73,7 +73,7 @@ def compute(batch, start_sd, seed):
     fit = sampling.fit_advi(build(batch), N_STEPS, seed=seed, start_sd=start_sd, backend=BACKEND, callbacks=[watch])
     mean, sd = read_parameters(fit.approx)
     draws = prediction.predict_probability(unpack(mean + sd * rng.normal(size=(1000, 40))), moons.X_test)
-    found = {name: round(value, 4) for name, value in scores.score(draws.mean(axis=0), moons.y_test).items()}
+    found = {name: round(value, 4) for name, value in metrics.score(draws.mean(axis=0), moons.y_test).items()}
     return found | {
         "printed": round(float(fit.loss[-1000:].mean()), 2),  # what PyMC calls "Average Loss"
         "fit": round(parts[-1][0], 2),

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 from bookkit import data
-from hbnn import prediction, priors, sampling, scores
+from hbnn import metrics, prediction, priors, sampling
 from sklearn.linear_model import LogisticRegression
 
 from studies import _fits
@@ -99,7 +99,7 @@ def compute(kind, category, n, seed):
     row = {"n_class_1": int(y.sum())}
     for method in METHODS:
         p, tree = predict_new(method, X, y, one.X_test, seed)
-        row |= {f"{method}: {name}": value for name, value in scores.score(p.mean(axis=0), one.y_test).items()}
+        row |= {f"{method}: {name}": value for name, value in metrics.score(p.mean(axis=0), one.y_test).items()}
         if tree is not None:
             single = data.stack([data.Moons(X, y, one.X_test, one.y_test, one.angle, one.center, one.width)])
             checked = _fits.check_groups([tree], single)

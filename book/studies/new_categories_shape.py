@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 from bookkit import data, models
-from hbnn import fuse, prediction, priors, sampling, scores, symmetry
+from hbnn import fuse, metrics, prediction, priors, sampling, symmetry
 
 from studies import _fits
 from studies.new_categories import KINDS, SIZES, draw_categories
@@ -89,12 +89,12 @@ def compute(kind, category, n, seed):
         compiled = compile_five().with_data(X=X, labels=y, mean=mean, cholesky=cholesky)
         tree = sampling.sample_nuts(compiled, seed=seed, **_fits.SHORT)
         p = prediction.predict_probability(prediction.flatten_chains(tree["posterior"]), one.X_test)
-        row |= {f"{method}: {name}": value for name, value in scores.score(p.mean(axis=0), one.y_test).items()}
+        row |= {f"{method}: {name}": value for name, value in metrics.score(p.mean(axis=0), one.y_test).items()}
         single = one_group(one, X, y)
         checked = _fits.check_groups([tree], single)
         row |= {f"{method}: {name}": checked[name] for name in ("rhat", "ess", "divergences", "converged")}
     p, left = predict_weighted(kind, category, n, one.X_test, seed)
-    row |= {f"{WEIGHTED}: {name}": value for name, value in scores.score(p, one.y_test).items()}
+    row |= {f"{WEIGHTED}: {name}": value for name, value in metrics.score(p, one.y_test).items()}
     return row | {f"{WEIGHTED}: effective draws": left}
 
 

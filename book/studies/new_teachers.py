@@ -15,7 +15,7 @@ from functools import lru_cache
 
 import numpy as np
 from bookkit import data
-from hbnn import prediction, priors, sampling, scores
+from hbnn import metrics, prediction, priors, sampling
 
 from studies import _fits
 from studies.new_categories import N_TEST, SIZES
@@ -87,4 +87,4 @@ def compute(teacher, kind, category, n, method, seed):
     p = prediction.predict_probability(prediction.flatten_chains(tree["posterior"]), one.X_test)
     checked = _fits.check_groups([tree], one_group(one, X, y))
     found = {name: checked[name] for name in ("rhat", "ess", "ess_tail", "divergences", "converged")}
-    return scores.score(p.mean(axis=0), one.y_test) | found | source
+    return metrics.score(p.mean(axis=0), one.y_test) | found | source

@@ -8,7 +8,7 @@ it.
 from functools import lru_cache
 
 import numpy as np
-from hbnn import prediction, priors, scores, symmetry
+from hbnn import metrics, prediction, priors, symmetry
 from scipy.special import logsumexp
 
 from studies import _fits
@@ -78,10 +78,10 @@ def compute(kind, category, seed):
     one, row = draw_categories(kind).group(category), {}
     for method, (networks, near) in draw_networks(seed).items():
         p = prediction.predict_probability(networks, one.X_train[: sizes(kind)[-1]])
-        loglik = scores.log_likelihood(p, one.y_train[: sizes(kind)[-1]]).cumsum(axis=1)
+        loglik = metrics.log_likelihood(p, one.y_train[: sizes(kind)[-1]]).cumsum(axis=1)
         for n in sizes(kind):
             picked, worth = pick(networks, loglik[:, n - 1], near, seed=category)
-            found = scores.score(prediction.predict_probability(picked, one.X_test).mean(axis=0), one.y_test)
+            found = metrics.score(prediction.predict_probability(picked, one.X_test).mean(axis=0), one.y_test)
             row |= {f"{method}, {n}: {name}": value for name, value in found.items()}
             row[f"{method}, {n}: effective draws"] = float(worth)
     return row

@@ -18,7 +18,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from bookkit import data, models, plots
 from bookkit.cache import cached
-from hbnn import diagnostics, fuse, prediction, priors, sampling, scores, symmetry
+from hbnn import diagnostics, fuse, metrics, prediction, priors, sampling, symmetry
 
 from tools.chapters import BOOK
 from tools.repo import digest as digest_rows
@@ -83,7 +83,7 @@ def draw_group_sd():
         coarse = prediction.predict_groups(prediction.combine_weights(posterior), data.grid(8))
         verdict = diagnostics.verdict({"grid": coarse}, fit)
         p_test = prediction.predict_groups(weights, moons.X_test).mean(axis=(0, 1))
-        right = scores.score(p_test.ravel(), moons.y_test.ravel())["accuracy"]
+        right = metrics.score(p_test.ravel(), moons.y_test.ravel())["accuracy"]
         print(factor, right, verdict)
         surface = prediction.predict_groups(weights, grid).mean(axis=(0, 1))
         figure, _ = plots.plot_groups(surface, moons.X_train, moons.y_train, size=2)
@@ -130,7 +130,7 @@ def draw_new_category():
                     raise SystemExit(f"{name}, {n} points: {verdict}; a fit that fails is not shown")
                 weights = {key: np.concatenate(value[:, :, 0]) for key, value in joined.items()}
             p_test = prediction.predict_probability(weights, new.X_test).mean(axis=0)
-            found[name] = scores.score(p_test, new.y_test)["accuracy"]
+            found[name] = metrics.score(p_test, new.y_test)["accuracy"]
             plots.plot_surface(prediction.predict_probability(weights, grid).mean(axis=0), ax)
             if n:
                 plots.plot_points(X, y, ax, size=26, label=False)

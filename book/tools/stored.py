@@ -23,7 +23,7 @@ from scipy.stats import norm
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from bookkit import plots
-from hbnn import scores
+from hbnn import metrics
 
 from tools.chapters import BOOK
 from tools.repo import digest as digest_rows
@@ -151,7 +151,7 @@ def store_digits():
 
 def find_marks(page):
     """Doubt, noise and ignorance that one validation image in twenty lies above; the last is the chapter's limit."""
-    parts = scores.split_uncertainty(page["predict"](page["data"].X_validation))
+    parts = metrics.split_uncertainty(page["predict"](page["data"].X_validation))
     marks = {name: float(np.quantile(parts[name], 1 - PRICE)) for name in ("total", "noise", "ignorance")}
     if not np.isclose(marks["ignorance"], page["limit"]):
         raise SystemExit(f"the chapter's limit is {page['limit']}, not {marks['ignorance']}; wanted: the same price")

@@ -57,7 +57,7 @@ export function unpackWhole(buffer, first, count, step) {
 const surprise = (p) => (p > 0 ? -p * Math.log2(p) : 0);
 
 /**
- * Doubt of the average, average doubt of the draws, and their difference, as `hbnn.scores.split_uncertainty`.
+ * Doubt of the average, average doubt of the draws, and their difference, as `hbnn.metrics.split_uncertainty`.
  * @param {Float64Array} p  class probabilities, draw by draw
  * @param {number} nClasses
  * @returns {Doubt}

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp, ndtr, ndtri
 from scipy.stats import norm
 
+from hbnn import metrics
 from hbnn import prediction as networks
-from hbnn import scores
 from hbnn._refused import Refused
 from hbnn._types import Floats, Named
 from hbnn.tables._read import FIGURES, REAL_FIGURES, Kind, Split, Table, find_groups, name_figures
@@ -88,8 +88,8 @@ def log_density(prediction: Prediction, rows: Table) -> Floats:
     if prediction.kind == "real":
         return norm.logpdf(rows.y, draws, prediction.noise)
     if prediction.kind == "binary":
-        return scores.log_likelihood(draws, rows.y)
-    return np.log(np.maximum(np.take_along_axis(draws, rows.y[None, :, None], axis=2)[..., 0], scores.FLOOR))
+        return metrics.log_likelihood(draws, rows.y)
+    return np.log(np.maximum(np.take_along_axis(draws, rows.y[None, :, None], axis=2)[..., 0], metrics.FLOOR))
 
 
 def score_rows(prediction: Prediction | ArrayLike, rows: Table) -> Floats:
@@ -143,7 +143,7 @@ def tabulate_predictions(
     -------
     DataFrame
         The ids, group and outcome (where there is one), `extra`, and then for two classes "probability" of the second,
-        "low" and "high" (quantiles over draws), "noise" and "ignorance" (bits, as in `scores.split_uncertainty`); for
+        "low" and "high" (quantiles over draws), "noise" and "ignorance" (bits, as in `metrics.split_uncertainty`); for
         several ``p_<class>`` each, the most probable "class", and the same figures of it; for a real outcome "mean"
         with "mean_low" and "mean_high", the interval of the mean, "low" and "high", that of the outcome itself, "noise"
         (its standard deviation about the mean) and "ignorance" (that of the mean over draws), all in its unit.
@@ -179,7 +179,7 @@ def tabulate_predictions(
         figures = [draws.mean(axis=0), low, high, *outcome, noise, draws.std(axis=0)]
     else:
         unknown = ("ignorance", "low", "high")
-        split, p, best = scores.split_uncertainty(draws), draws.mean(axis=0), []
+        split, p, best = metrics.split_uncertainty(draws), draws.mean(axis=0), []
         if kind == "classes":
             top = p.argmax(axis=1)
             best = [*p.T, np.array(prediction.classes, dtype=object)[top]]

@@ -24,7 +24,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, StratifiedG
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, TargetEncoder
 
-from hbnn import scores
+from hbnn import metrics
 from hbnn._checks import check_seed
 from hbnn._text import join, plus_minus
 from hbnn._types import Array, Floats
@@ -157,10 +157,10 @@ def _split_again(group: Places, y: Array | None, new_groups: bool, seed: int) ->
 
 
 def _fill_classes(p: Floats, seen: NDArray[np.integer], n_classes: int) -> Floats:
-    """Probabilities (…, class seen) as those of all classes, none below `scores.FLOOR`."""
+    """Probabilities (…, class seen) as those of all classes, none below `metrics.FLOOR`."""
     full = np.full((*p.shape[:-1], n_classes), UNSEEN)
     full[..., seen] = p
-    return np.maximum(full / full.sum(axis=-1, keepdims=True), scores.FLOOR)
+    return np.maximum(full / full.sum(axis=-1, keepdims=True), metrics.FLOOR)
 
 
 def _give_classes(rows: Table, p: Floats, seen: NDArray[np.integer]) -> Prediction:
@@ -268,13 +268,13 @@ class Comparison:
 
     def calibrate(self, over: Over = "rows") -> dict[str, float] | dict[str, Array]:
         """How often the network is right: for a real outcome, shares of outcomes in its 50 and 90 % intervals, a dict;
-        else `scores.calibrate` of its probabilities, of the second of two classes, or of the most probable one."""
+        else `metrics.calibrate` of its probabilities, of the second of two classes, or of the most probable one."""
         p = self.levels[over]
         if self.kind == "real":
             return {f"{share:.0%}": float(np.mean(np.abs(p - 0.5) < share / 2)) for share in (0.5, 0.9)}
         missed = self.loss[over][NETWORK].to_numpy() == 1
         came = ~missed if self.kind == "classes" else (p > 0.5) != missed
-        return scores.calibrate(p, came.astype(int), n_bins=5)
+        return metrics.calibrate(p, came.astype(int), n_bins=5)
 
     def choose(self, converged: bool = True) -> str:
         """The model to use: the network if its chains agree and it leads the best rival by more than 2.8 standard

@@ -33,8 +33,8 @@ def log_likelihood(p: ArrayLike, y: ArrayLike) -> Floats:
 
     Examples
     --------
-    >>> from hbnn import scores
-    >>> scores.log_likelihood([0.9, 0.5], [1, 0]).round(3)
+    >>> from hbnn import metrics
+    >>> metrics.log_likelihood([0.9, 0.5], [1, 0]).round(3)
     array([-0.105, -0.693])
     """
     p = check_probabilities(p, "p")
@@ -60,8 +60,8 @@ def score(p: ArrayLike, y: ArrayLike) -> dict[str, float]:
 
     Examples
     --------
-    >>> from hbnn import scores
-    >>> found = scores.score([0.9, 0.2, 0.6], [1, 0, 0])
+    >>> from hbnn import metrics
+    >>> found = metrics.score([0.9, 0.2, 0.6], [1, 0, 0])
     >>> {name: round(value, 3) for name, value in found.items()}
     {'accuracy': 66.667, 'lpd': -0.415, 'brier': 0.137}
     """
@@ -73,8 +73,8 @@ def score_error(p: ArrayLike, y: ArrayLike) -> dict[str, float]:
 
     Examples
     --------
-    >>> from hbnn import scores
-    >>> found = scores.score_error([0.9, 0.2, 0.6], [1, 0, 0])
+    >>> from hbnn import metrics
+    >>> found = metrics.score_error([0.9, 0.2, 0.6], [1, 0, 0])
     >>> {name: round(value, 3) for name, value in found.items()}
     {'accuracy': 33.333, 'lpd': 0.253, 'brier': 0.112}
     """
@@ -97,8 +97,8 @@ def score_classes(p: ArrayLike, y: ArrayLike) -> dict[str, tuple[float, float]]:
 
     Examples
     --------
-    >>> from hbnn import scores
-    >>> found = scores.score_classes([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]], [0, 1])
+    >>> from hbnn import metrics
+    >>> found = metrics.score_classes([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]], [0, 1])
     >>> round(found["lpd"][0], 3), round(found["lpd"][1], 3)  # value, standard error
     (-0.78, 0.424)
     """
@@ -120,8 +120,8 @@ def score_groups(p: ArrayLike, y: ArrayLike) -> dict[str, Floats]:
 
     Examples
     --------
-    >>> from hbnn import scores
-    >>> scores.score_groups([[0.9, 0.2], [0.6, 0.7]], [[1, 0], [0, 1]])["accuracy"]
+    >>> from hbnn import metrics
+    >>> metrics.score_groups([[0.9, 0.2], [0.6, 0.7]], [[1, 0], [0, 1]])["accuracy"]
     array([100.,  50.])
     """
     p, y = _check_labelled(p, y)
@@ -152,10 +152,10 @@ def compare_scores(p: ArrayLike, other: ArrayLike, y: ArrayLike) -> dict[str, tu
 
     Examples
     --------
-    >>> from hbnn import scores
+    >>> from hbnn import metrics
     >>> y = [[1, 0], [0, 1], [1, 1]]
     >>> p, other = [[0.9, 0.2], [0.3, 0.8], [0.7, 0.9]], [[0.5, 0.5]] * 3
-    >>> difference, error = scores.compare_scores(p, other, y)["lpd"]
+    >>> difference, error = metrics.compare_scores(p, other, y)["lpd"]
     >>> round(difference, 3), round(error, 3)
     (0.465, 0.036)
     """
@@ -188,10 +188,10 @@ def monte_carlo_error(
     Examples
     --------
     >>> import numpy as np
-    >>> from hbnn import scores
+    >>> from hbnn import metrics
     >>> rng = np.random.default_rng(1)
     >>> draws, y = rng.uniform(0.4, 0.9, size=(1000, 50)), np.ones(50)
-    >>> few, many = (scores.monte_carlo_error(draws[:n], y, seed=1)["lpd"] for n in (10, 1000))
+    >>> few, many = (metrics.monte_carlo_error(draws[:n], y, seed=1)["lpd"] for n in (10, 1000))
     >>> few > many > 0
     True
     """
@@ -222,8 +222,8 @@ def calibrate(p: ArrayLike, y: ArrayLike, n_bins: int = 10) -> dict[str, Array]:
 
     Examples
     --------
-    >>> from hbnn import scores
-    >>> found = scores.calibrate([0.1, 0.1, 0.1, 0.1, 0.8, 0.8], [0, 0, 0, 1, 1, 1], n_bins=2)
+    >>> from hbnn import metrics
+    >>> found = metrics.calibrate([0.1, 0.1, 0.1, 0.1, 0.8, 0.8], [0, 0, 0, 1, 1, 1], n_bins=2)
     >>> found["p"], found["share"], found["n"]
     (array([0.1, 0.8]), array([0.25, 1.  ]), array([4, 2]))
     """
@@ -242,8 +242,8 @@ def entropy(p: ArrayLike) -> Floats:
 
     Examples
     --------
-    >>> from hbnn import scores
-    >>> scores.entropy([0.5, 0.9]).round(3)
+    >>> from hbnn import metrics
+    >>> metrics.entropy([0.5, 0.9]).round(3)
     array([1.   , 0.469])
     """
     p = check_probabilities(p, "p")
@@ -255,8 +255,8 @@ def class_entropy(p: ArrayLike) -> Floats:
 
     Examples
     --------
-    >>> from hbnn import scores
-    >>> scores.class_entropy([[0.25] * 4, [0.5, 0.5, 0.0, 0.0]])
+    >>> from hbnn import metrics
+    >>> metrics.class_entropy([[0.25] * 4, [0.5, 0.5, 0.0, 0.0]])
     array([2., 1.])
     """
     p = check_probabilities(p, "p", of_classes=True)
@@ -283,8 +283,8 @@ def split_uncertainty(draws: ArrayLike) -> dict[str, Floats]:
     Two networks that are sure and disagree, and two that agree that it is a toss of a coin:
 
     >>> import numpy as np
-    >>> from hbnn import scores
-    >>> found = scores.split_uncertainty(np.array([[0.99, 0.5], [0.01, 0.5]]))
+    >>> from hbnn import metrics
+    >>> found = metrics.split_uncertainty(np.array([[0.99, 0.5], [0.01, 0.5]]))
     >>> found["noise"].round(2), found["ignorance"].round(2)
     (array([0.08, 1.  ]), array([0.92, 0.  ]))
     """
