@@ -62,11 +62,11 @@ def test_near_the_mode_the_linearised_network_is_the_network():
         linear = _approximations.predict_linearised(model, mode, size * shifts, moons.X_test)
         draws = _approximations._constrain(model, mode + size * shifts)
         posterior = {name: values[None] for name, values in draws.items()}
-        gaps.append(abs(linear - _approximations.predict.predict_groups(posterior, moons.X_test)[0]).max())
+        gaps.append(abs(linear - _approximations.prediction.predict_groups(posterior, moons.X_test)[0]).max())
     assert gaps[1] < gaps[0] / 50  # the error falls with the square
     # a saturated network, whose probabilities round to 0 and 1; its logits, which are linearised, do not
     draws = {name: values[None] for name, values in _approximations._constrain(model, 30 * np.ones((2, n))).items()}
-    p = _approximations.predict.predict_groups(draws, moons.X_test)[0]
+    p = _approximations.prediction.predict_groups(draws, moons.X_test)[0]
     linear = _approximations.predict_linearised(model, 30 * np.ones(n), np.zeros((2, n)), moons.X_test)
     assert p.max() == 1
     np.testing.assert_allclose(linear, p, rtol=1e-12)
@@ -116,7 +116,7 @@ def test_unbalanced_categories_have_a_thousand_points_in_all():
 
 
 def test_the_jackknife_of_a_mean_is_the_error_of_the_mean_of_blocks(monkeypatch):
-    monkeypatch.setattr(_replicate.score, "score", lambda p, y: dict.fromkeys(("accuracy", "lpd", "brier"), p.mean()))
+    monkeypatch.setattr(_replicate.metrics, "score", lambda p, y: dict.fromkeys(("accuracy", "lpd", "brier"), p.mean()))
     draws = np.random.default_rng(0).normal(size=(100, 2, 3))
     blocks = draws.reshape(20, 5, 2, 3).mean(axis=(1, 2, 3))
     assert _replicate._jackknife(draws, np.zeros((2, 3)))["lpd"] == pytest.approx(blocks.std(ddof=1) / np.sqrt(20))

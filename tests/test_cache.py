@@ -147,9 +147,11 @@ def test_another_process_finds_the_same_name():
     assert done.stdout.split() == [name_hierarchy()]
 
 
-def test_other_code_is_another_posterior_here_and_a_comment_is_none(monkeypatch):
+def test_other_code_is_another_posterior_here_and_a_comment_is_none(monkeypatch, tmp_path):
+    monkeypatch.setattr(cache.fusion, "__file__", str(tmp_path / "kernel.py"))
+
     def name(code):
-        monkeypatch.setattr(cache.inspect, "getsource", lambda module: code)
+        (tmp_path / "kernel.py").write_text(code)
         return [cache.digest_run(make_model(), {}, anywhere=anywhere) for anywhere in (False, True)]
 
     before = name("x = 1")
@@ -157,7 +159,7 @@ def test_other_code_is_another_posterior_here_and_a_comment_is_none(monkeypatch)
     here, anywhere = name("x = 2")
     assert here != before[0]
     assert anywhere == before[1]
-    monkeypatch.setattr(cache.layers, "NUMBERS", cache.layers.NUMBERS + 1)
+    monkeypatch.setattr(cache._layers, "NUMBERS", cache._layers.NUMBERS + 1)
     assert name("x = 1")[1] != before[1]
 
 

@@ -95,7 +95,7 @@ def test_each_look_sees_all_runs_so_far_and_compares_with_the_long_run(rng, monk
         stats = xr.Dataset({name: (("chain", "draw"), v) for name, v in stats.items()}, coords={"chain": range(4)})
         return xr.DataTree.from_dict({"posterior": posterior, "sample_stats": stats})
 
-    monkeypatch.setattr(stopping.inference, "sample_nuts", sample)
+    monkeypatch.setattr(stopping.sampling, "sample_nuts", sample)
     monkeypatch.setattr(stopping, "compile_network", lambda: (None, None))
     monkeypatch.setattr(stopping, "find_means", lambda: (np.zeros(30), np.zeros(30)))
     monkeypatch.setattr(stopping, "list_quantities", lambda posterior: {"x": posterior["x"].values})

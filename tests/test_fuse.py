@@ -1,6 +1,8 @@
 """A network typed in plain PyMC, in any of the ways that people type one, gets the fused likelihood, or is refused."""
 
+import re
 import warnings
+from pathlib import Path
 
 import cloudpickle
 import jax
@@ -12,10 +14,11 @@ import pytest
 import xarray as xr
 from hbnn import fuse
 from hbnn._refused import Refused
+from hbnn.fusion import _activations
 from hbnn.fusion._loglik import NetworkLogLik, network_loglik
 from hbnn.fusion._output import NetworkOutput
 from hbnn.fusion._recognise import read_activation
-from hbnn.fusion._rows import OUTSIDE, SortRows
+from hbnn.fusion._rows import OUTSIDE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pymc.model.fgraph import fgraph_from_model
@@ -709,6 +712,20 @@ def test_a_network_in_any_other_place_is_fused_and_what_is_above_stays(name):
     compare(model, fuse_plainly(model))
 
 
+def test_the_reference_names_every_activation_and_only_outcomes_that_are_tried_here():
+    said = (
+        (Path(__file__).parents[1] / "book" / "api.md")
+        .read_text(encoding="utf-8")
+        .partition("### What `fuse` takes")[2]
+    )
+    names = re.search("Activations: (.*), by name", said)[1]
+    assert set(re.split(", | and ", names)) == set(_activations.ACTIVATIONS)
+    outcomes = re.findall(r"`pm\.(\w+)`", said.partition("Not taken")[0])
+    tried = {type(rv.owner.op) for build, _ in OUTCOMES.values() for rv in make(build).observed_RVs}
+    assert {name for name in outcomes if type(getattr(pm, name).rv_op) not in tried} == set()
+    assert len(outcomes) > 6
+
+
 QUICK = (
     "@", "groups that share layers", "padded, logit[mask]", "rows, biases", "mixed activations",
     "normal, rows", "classes of groups", "heads", "joined",
@@ -821,6 +838,10 @@ REFUSED = {
     "random groups": (random_groups, "the groups of the points are random; wanted: pm.Data"),
     "many combinations": (many_combinations, "more combinations of groups than points; wanted: one index"),
     "recurrent": (recurrent, LAYER),
+    "wide": (
+        lambda: observe(pt.maximum(X1 @ normal("w1", F, 500), 0) @ normal("w2", 500)),
+        "with layers of 500 ReLU the model is as fast as it is",
+    ),
     "missing": (missing, "y has missing values; wanted: observed without masked"),
     "minibatch": (
         minibatch,
@@ -1061,23 +1082,6 @@ def test_jax_takes_it(name):
 
 
 # --- rows
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.lists(st.integers(-4, 3), max_size=20), st.data())
-def test_rows_are_listed_group_by_group(groups, data):
-    outside = data.draw(st.lists(st.booleans(), min_size=len(groups), max_size=len(groups)))
-    index, outputs = np.where(outside, OUTSIDE, np.array(groups, dtype="int64")), [[None], [None], [None]]
-    SortRows().perform(None, [index, np.array(4)], outputs)
-    order, first, place = (value for (value,) in outputs)
-    for g in range(4):
-        np.testing.assert_array_equal(order[first[g] : first[g + 1]], np.flatnonzero((index % 4 == g) & (index >= -4)))
-    np.testing.assert_array_equal(np.flatnonzero(index >= -4)[place], order)
-
-
-def test_a_row_without_a_group_is_refused():
-    with pytest.raises(ValueError, match="a row has a group that has no weights; wanted: 0 to the number of groups"):
-        SortRows().perform(None, [group + 1, np.array(G)], [[None], [None], [None]])
 
 
 # --- any network

@@ -428,7 +428,7 @@ def test_no_rival_learns_from_the_rows_that_it_predicts(straight, monkeypatch, m
     labels, values = straight.y.copy(), straight.values.copy()
     labels[test] += 100
     values[test[1:]] += 10
-    changed = replace(straight, labels=labels, values=values)
+    changed = replace(straight, y=labels, values=values)
     for name in (*FAST, "trees"):
         a, b = (tables.fit_rival(name, rows, train, test, seed=0) for rows in (straight, changed))
         np.testing.assert_array_equal(a.draws[:, 0], b.draws[:, 0])
@@ -526,8 +526,8 @@ def test_the_network_is_advised_only_where_it_clearly_leads_else_the_simplest_th
 
 def test_a_network_whose_chains_disagree_is_not_judged_and_that_is_said():
     found = make_comparison({"line": 0, "quadratic": 0.1, "network": 0.3})
-    assert _rivals.choose(found, converged=False) == "quadratic"
-    assert "cannot be judged" in _rivals.advise(found, converged=False)
+    assert found.choose(converged=False) == "quadratic"
+    assert "cannot be judged" in found.advise(converged=False)
 
 
 @pytest.mark.parametrize(("lead", "chosen"), [(2.7, "line"), (2.9, "network")])
@@ -536,7 +536,7 @@ def test_a_lead_within_its_errors_is_no_lead(lead, chosen):
     found = make_comparison({"line": 0, "network": 0}, sd=0.2)
     gain, error = found.gain("network", "line")
     found.lpd["rows"]["network"] += lead * error - gain
-    assert _rivals.choose(found) == chosen
+    assert found.choose() == chosen
 
 
 @pytest.mark.parametrize(("n_groups", "n"), [(5, 200), (20, 20)])
@@ -596,7 +596,7 @@ def test_from_a_table_to_a_file_in_one_call(tmp_path, capsys, monkeypatch, uncon
         own = np.unique(rows.group[index])
         verdict = SimpleNamespace(converged=False)
         made = make_fit("real", n_groups=len(own), n_draws=60)
-        return replace(made, groups=tuple(rows.groups[g] for g in own), columns=rows.columns, verdict=verdict)
+        return replace(made, groups=tuple(rows.groups[g] for g in own), verdict=verdict)
 
     monkeypatch.setattr(_network, "estimate_cost", lambda *_, **__: _network.Cost(1.0, 1e6, None))
     monkeypatch.setattr(_network, "fit_network", fit)

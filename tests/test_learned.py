@@ -156,7 +156,7 @@ def test_the_study_s_classes_are_those_that_are_simulated(monkeypatch):
     draws = {name: (("chain", "draw", name), rng.normal(size=(2, 50, n))) for name, n in sizes.items()}
     tree = xr.DataTree.from_dict({"posterior": xr.Dataset(draws)})
     monkeypatch.setattr(class_gains, "compile_class", lambda n: SimpleNamespace(with_data=lambda **_: None))
-    monkeypatch.setattr(class_gains.inference, "sample_nuts", lambda *_, **__: tree)
+    monkeypatch.setattr(class_gains.sampling, "sample_nuts", lambda *_, **__: tree)
     monkeypatch.setattr(learned, "judge", lambda *_: SimpleNamespace(converged=True))
     row = class_gains.compute(10, 104)
     assert row["truth"] == truth["gain"].tolist()

@@ -35,7 +35,8 @@ def test_the_names_of_its_readme_are_those_at_the_top_and_each_is_there():
 def test_a_public_function_has_a_name_of_its_own():
     there = Counter(
         node.name
-        for tree in SOURCES.values()
+        for path, tree in SOURCES.items()
+        if path.parent.name != "fusion" or path.name in ("__init__.py", "readouts.py")  # the others are private
         for node in tree.body
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")
     )

@@ -87,7 +87,7 @@ def test_a_randomly_relabelled_posterior_comes_back(seed, n_hidden):
 def test_with_a_reference_the_weights_themselves_come_back(seed):
     weights = draw_network(N_DRAWS, (4, 5), seed=seed)
     reference = {name: w.mean(axis=0) for name, w in weights.items()}
-    labelling, _ = symmetry.align(move(weights, seed), reference=reference, seed=seed, n_starts=10)
+    labelling, _ = symmetry.align(move(weights, seed), reference=reference, seed=seed, n_starts=40)
     for name, w in symmetry.relabel(labelling, move(weights, seed)).items():
         np.testing.assert_array_equal(w, weights[name])
 

@@ -11,7 +11,6 @@ import ast
 import contextlib
 import functools
 import hashlib
-import inspect
 import json
 import logging
 import os
@@ -23,9 +22,9 @@ from pathlib import Path
 import dask
 import numpy as np
 import xarray as xr
+from hbnn import fusion
 from hbnn._checks import check_seed
-from hbnn.fusion import _arrange, _layers, _loglik, _output, _rows, _simd
-from hbnn.fusion import _read as _typed
+from hbnn.fusion import _layers
 from pytensor.graph.basic import Constant
 from pytensor.graph.traversal import io_toposort
 
@@ -204,8 +203,8 @@ def digest_run(model, asked, *, anywhere=False):
     add(sorted(asked.items()), {name: version(name) for name in PACKAGES}, _layers.NUMBERS)
     if not anywhere:
         add(*_describe_machine(), environment.read_back())
-        for module in (environment, _arrange, _loglik, _output, _layers, _rows, _simd, _typed):
-            add(ast.dump(ast.parse(inspect.getsource(module))))  # without comments and layout
+        for path in (environment.__file__, *sorted(Path(fusion.__file__).parent.glob("*.py"))):
+            add(ast.dump(ast.parse(Path(path).read_text(encoding="utf-8"))))  # without comments and layout
     kept = model.replace_rvs_by_values(model.deterministics)
     add([variable.name for variable in model.deterministics], model.named_vars_to_dims, model.coords)
     add([(rv.name, start) for rv, start in model.rvs_to_initial_values.items()])

@@ -99,6 +99,13 @@ class Finding:
     name : what kind of mistake, a key of `MENDS`
     sentence : what was seen, with the names of the variables
     mend : what to type instead
+
+    Examples
+    --------
+    >>> from hbnn.checking import Finding
+    >>> print(Finding("leads nowhere", "no outcome depends on w2", "use it, or take it out"))
+    leads nowhere: no outcome depends on w2
+        use it, or take it out
     """
 
     name: str

@@ -8,7 +8,7 @@ import numpy as np
 import pytensor.tensor as pt
 
 from hbnn._refused import Refused
-from hbnn.fusion._layers import DTYPES
+from hbnn.fusion._layers import DTYPES, pays
 from hbnn.fusion._loglik import network_loglik
 from hbnn.fusion._output import network_output
 from hbnn.fusion._read import Axis, Layer, Rows, describe, is_random, list_rows, merge_rows, spread, unfold
@@ -56,6 +56,11 @@ class Plan:
             self._refuse(f"{name}: the groups of the points are random; wanted: pm.Data or an array")
         if len(self.cells) > 1 and 2 * self.count(self.rows) < self.count(self.cells):
             self._refuse(f"{name}: there are more combinations of groups than points; wanted: one index, w[group]")
+        sizes = [*(self.count([layer.below]) for layer in network.layers), self.count(self.columns)]
+        if not pays(sizes, network.activations or ["tanh"]):
+            self._refuse(
+                f"{name}: with layers of {max(sizes)} ReLU the model is as fast as it is; wanted: narrower ones"
+            )
         if not all(axis in self.lengths for axis in self.rows):
             self._refuse(f"{name}: axes are merged, and points are not; wanted: points (group, obs, feature)")
 

@@ -365,6 +365,8 @@ def _compare(model, found, dtype=None, n_points=2, seed=0):
             values += [total, *pt.grad(total, fresh, disconnected_inputs="ignore")]
     variables = [variable for variable, _, _ in inputs]
     stock = pytensor.function(variables, totals[0], mode="FAST_COMPILE", on_unused_input="ignore")
+    mode = Mode("numba", "fast_compile")  # Numba keeps the compiled kernel for the sampler
+    fused = pytensor.function(variables, totals[1], mode=mode, on_unused_input="ignore")
     scale, points = 1.0, []
     while len(points) < n_points:
         values = [np.asarray(scale * size * rng.normal(size=shape), v.dtype) for v, shape, size in inputs]
@@ -372,9 +374,8 @@ def _compare(model, found, dtype=None, n_points=2, seed=0):
         if all(np.isfinite(a).all() for a in expected):
             points.append((values, expected))
         elif (scale := scale / 10) < 1e-9:  # log(1 - p) where p is rounded to 1
+            fused(*values)  # refuses labels that are neither 0 nor 1
             raise Refused(f"{labels[0][0]} is not finite at any weights; wanted: finite points")
-    mode = Mode("numba", "fast_compile")  # Numba keeps the compiled kernel for the sampler
-    fused = pytensor.function(variables, totals[1], mode=mode, on_unused_input="ignore")
     tolerance = 1e-6 if dtype != "float32" and all(v.dtype == "float64" for v in variables) else 1e-3
     for values, expected in points:
         for (what, part), a, b in zip(labels, expected, fused(*values), strict=True):

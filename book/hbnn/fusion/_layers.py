@@ -181,12 +181,13 @@ def make_networks(
 WIDEST = 128  # features and units up to which a fused network of ReLU is faster than BLAS
 
 
-def pays(sizes: Sequence[int], activations: Sequence[Activation]) -> bool:
+def pays(sizes: Sequence[int], activations: Sequence[Activation], per_group: float = CHUNK) -> bool:
     """Whether a fused network is known to be faster than the graph as it was typed.
 
     Stock PyTensor calls the C library for each tanh, so there fusing pays: 4 to 5 times for two layers of 64 units on
     5,000 points. ReLU costs nothing, and all that is saved are passes over memory: 1.1 to 2.7 times up to 128 units, on
-    30 to 5,000 points. With 256 it was 0.9 to 2 times, by the number of points, so wider ones are left to BLAS.
+    30 to 5,000 points. With 256 it was 0.9 to 2 times, by the number of points, so wider ones are left to BLAS. So are
+    16 units and more with two points to a group, which use a quarter of a vector (0.8 times).
 
     Parameters
     ----------
@@ -194,6 +195,8 @@ def pays(sizes: Sequence[int], activations: Sequence[Activation]) -> bool:
         Features, units of each hidden layer, outputs.
     activations
         Of the hidden layers.
+    per_group
+        Points to a group, on average.
 
     Examples
     --------
@@ -202,7 +205,7 @@ def pays(sizes: Sequence[int], activations: Sequence[Activation]) -> bool:
     (True, False)
     """
     cheap = all(activation == "relu" or activation[0] == "leaky_relu" for activation in activations)
-    return max(sizes) <= WIDEST or not cheap
+    return not cheap or (max(sizes) <= WIDEST and (per_group >= 4 or max(sizes) < 16))
 
 
 # --- what the Ops have in common
