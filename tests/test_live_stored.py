@@ -93,7 +93,7 @@ def find_printed(name, start):
 
 def test_what_is_stored_comes_from_the_cells_that_stand_in_the_chapter():
     for name, about in ABOUT.items():
-        assert about["code"] == stored.digest_cells(name, LAST[name]), "run: make stored"
+        assert about["code"] == stored.digest_cells(name, LAST[name]), "run: python -m tools.stored"
         assert about["digest"] == digest_rows({key: value for key, value in about.items() if key != "digest"})
         assert about["bytes"] == hashlib.sha256((LIVE / f"{name}.bin").read_bytes()).hexdigest()
 
@@ -121,7 +121,7 @@ def test_at_the_crosses_the_maps_say_what_the_chapter_prints_and_they_are_where_
             assert abs(value - shown) < error / 10
     for figure in ABOUT["flat_advi"]["figures"]:
         picture = stored.read_picture("flat_advi", figure["figure"])
-        assert figure["picture"] == hashlib.sha256(picture).hexdigest(), "run: make stored"
+        assert figure["picture"] == hashlib.sha256(picture).hexdigest(), "run: python -m tools.stored"
         grey = np.asarray(Image.open(BytesIO(picture)).convert("L"))
         high, wide = grey.shape
         for panel in figure["panels"]:

@@ -230,7 +230,7 @@ def read_slider(name):
 
 @pytest.mark.parametrize("name", SLIDERS)
 def test_a_slider_has_every_picture_and_is_as_it_was_made(name):
-    """What its texts say comes out of fits that take minutes (`make frames`), so it is not computed here."""
+    """What its texts say comes out of fits that take minutes (`python -m tools.frames`), so it is not computed here."""
     slider = read_slider(name)
     assert len(slider["frames"]) > 4
     assert len({frame["alt"] for frame in slider["frames"]}) == len(slider["frames"])
