@@ -4,6 +4,7 @@ import ast
 import re
 from functools import cache, wraps
 
+from bookkit.repo import BOOK
 from IPython.core.inputtransformer2 import TransformerManager
 from jupytext.compare import NotebookDifference, compare_notebooks
 from tools import chapters, outputs
@@ -187,7 +188,7 @@ def find_unseeded(nb, functions=None):
 
 
 @cache
-def list_seeded(packages=(chapters.BOOK / "hbnn", chapters.BOOK / "bookkit")):
+def list_seeded(packages=(BOOK / "hbnn", BOOK / "bookkit")):
     """List the functions of packages that take a seed: a dict from full name to the place of the argument."""
     places = {}
     for package, path in [(p, path) for p in packages for path in sorted(p.rglob("*.py"))]:

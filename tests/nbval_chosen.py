@@ -7,8 +7,8 @@ why. Without the option every chapter runs.
 from functools import cache
 
 import nbformat
+from bookkit.repo import BOOK, ask_git
 from tools import chapters
-from tools.repo import ask_git
 
 # NUTS on a fused network, ADVI on images, a page of tables: together 87 CPU-seconds (book/data/run_cost.json)
 FIXED = ("reference_posteriors", "digits", "one_choice")
@@ -19,7 +19,7 @@ def pytest_addoption(parser):
 
 
 def pytest_ignore_collect(collection_path, config):
-    if collection_path.parent == chapters.BOOK and collection_path.suffix == ".ipynb" and _is_choosing(config):
+    if collection_path.parent == BOOK and collection_path.suffix == ".ipynb" and _is_choosing(config):
         return None if choose()[collection_path.stem] else True
     return None
 
@@ -40,7 +40,7 @@ def _is_choosing(config):
 def choose():
     """Why each chapter is run again: dict of name to str, "" where it is not."""
     found = {}
-    for path in sorted(chapters.BOOK.glob("*.ipynb")):
+    for path in sorted(BOOK.glob("*.ipynb")):
         nb = nbformat.read(path, as_version=4)
         reason = find_change(nb, [nb, *read_base(path)])
         found[path.stem] = reason or ("stands for others" if path.stem in FIXED else "")

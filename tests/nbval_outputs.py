@@ -10,6 +10,8 @@ from functools import cache
 from pathlib import Path
 
 import checks
+from bookkit.digests import machine
+from bookkit.repo import BOOK
 from nbformat.v4 import new_notebook
 from nbval import plugin
 from tools import chapters, outputs
@@ -34,7 +36,7 @@ def pytest_ignore_collect(collection_path):
     """Take the chapters, ``book/*.ipynb``, and no other notebook of the book."""
     if collection_path.suffix != ".ipynb":
         return None
-    inside = chapters.BOOK in collection_path.parents and collection_path.parent != chapters.BOOK
+    inside = BOOK in collection_path.parents and collection_path.parent != BOOK
     return True if inside or collection_path.name.startswith("_") else None
 
 
@@ -50,9 +52,9 @@ def _run_cell(self):
 def _compare_outputs(self, test, ref, skip_compare=None):
     """Compare fresh outputs (`test`) with the stored ones (`ref`); called by nbval for every cell."""
     written = self.parent.nb.metadata.get("bnn", {}).get("machine", {})
-    odd = [name for name, value in chapters.machine().items() if written.get(name) != value]
+    odd = [name for name, value in machine().items() if written.get(name) != value]
     level = outputs.set_level(_count_estimates(Path(self.path).parent))
-    complaints = outputs.compare_outputs(ref, test, level, strict=written == chapters.machine())
+    complaints = outputs.compare_outputs(ref, test, level, strict=written == machine())
     mode = f"written under other settings: {', '.join(odd)}" if odd else "written under these settings"
     self.comparison_traceback = [f"cell {self.cell_num}, {complaint} [{mode}]" for complaint in complaints]
     return not complaints

@@ -6,10 +6,11 @@ import nbformat
 import nbval_chosen
 import pytest
 from bookkit import report
+from bookkit.repo import BOOK, find_chapters
 from nbformat.v4 import new_code_cell, new_notebook
 from tools import chapters
 
-CHAPTERS = chapters.find_chapters()
+CHAPTERS = find_chapters()
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +24,7 @@ def expect_none(complaints):
 
 
 def test_each_chapter_is_an_md_and_an_ipynb():
-    notebooks = {path.stem for path in chapters.BOOK.glob("*.ipynb") if not path.name.startswith("_")}
+    notebooks = {path.stem for path in BOOK.glob("*.ipynb") if not path.name.startswith("_")}
     assert notebooks == {path.stem for path in CHAPTERS}, "an ipynb is written only by executing its md"
 
 
@@ -65,12 +66,12 @@ def test_a_chapter_that_was_written_with_something_else_or_is_new_on_main_has_ch
 def test_a_notebook_is_compared_with_what_it_was_on_main(monkeypatch):
     said = {"merge-base": "abc", "diff": "book/moons.ipynb\nbook/new.ipynb", "show": ""}
     monkeypatch.setattr(nbval_chosen, "ask_git", lambda *words: said[words[0]])
-    assert nbval_chosen.read_base(chapters.BOOK / "digits.ipynb") == []
-    assert nbval_chosen.read_base(chapters.BOOK / "new.ipynb") == [new_notebook()]
+    assert nbval_chosen.read_base(BOOK / "digits.ipynb") == []
+    assert nbval_chosen.read_base(BOOK / "new.ipynb") == [new_notebook()]
     said["show"] = nbformat.writes(new_notebook(metadata={"bnn": {"source": "x"}}))
-    assert nbval_chosen.read_base(chapters.BOOK / "moons.ipynb")[0].metadata.bnn.source == "x"
+    assert nbval_chosen.read_base(BOOK / "moons.ipynb")[0].metadata.bnn.source == "x"
     said["merge-base"] = ""
-    assert nbval_chosen.read_base(chapters.BOOK / "moons.ipynb") == []
+    assert nbval_chosen.read_base(BOOK / "moons.ipynb") == []
 
 
 def test_a_few_cheap_chapters_always_stand_for_the_rest():

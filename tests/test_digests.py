@@ -1,7 +1,7 @@
 """What a study or a chapter depends on: all of it, and no prose."""
 
 import pytest
-from tools.digests import LOCKED, digest_dependencies, read_versions
+from bookkit.digests import LOCKED, digest_dependencies, read_versions
 
 SOURCES = {
     "bookkit/__init__.py": "from bookkit import settings",

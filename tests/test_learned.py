@@ -13,9 +13,9 @@ import pytest
 import xarray as xr
 from hbnn import sampling
 from studies import class_gains
+from studies._node import find_node
 from teach import learned
 from tools.browser import find_axe_violations, open_page
-from tools.node import find_node
 
 ROOT = Path(__file__).parents[1]
 HEAD = ",".join(learned.COLUMNS)

@@ -22,8 +22,8 @@ from jax.extend.random import threefry_2x32
 from pytensor.compile.mode import Mode
 from scipy import stats
 from studies import live_calibration
+from studies._node import LIVE, MODULES, run_in_node, run_in_page
 from tools.browser import launch_chromium, open_page, serve
-from tools.node import LIVE, MODULES, run_in_node, run_in_page
 
 PATIENT = data.flat_moons(seed=1)
 X, Y = PATIENT.X_train[:40], PATIENT.y_train[:40]

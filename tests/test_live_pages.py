@@ -12,12 +12,12 @@ from io import BytesIO
 import numpy as np
 import pytest
 from book_live import has_live_box
+from bookkit.repo import BOOK
 from docutils import nodes
 from docutils.utils import new_document
 from PIL import Image
 from tools import stored
 from tools.browser import find_axe_violations, find_colour_violations, open_tab, serve
-from tools.chapters import BOOK
 from tools.stills import shrink
 
 PATIENCE = 240_000  # ms, on a machine that has other things to do

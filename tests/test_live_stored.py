@@ -13,13 +13,13 @@ import nbformat
 import numpy as np
 from book_stored import find_script
 from bookkit import digits
+from bookkit.repo import BOOK
+from bookkit.repo import digest as digest_rows
 from hbnn import metrics
 from PIL import Image
 from scipy.special import expit, softmax
+from studies._node import LIVE, run_in_node
 from tools import stored
-from tools.chapters import BOOK
-from tools.node import LIVE, run_in_node
-from tools.repo import digest as digest_rows
 
 ABOUT = {name: stored.read(name) for name in stored.STORED}
 LAST = {"digits": "STROKES", "flat_advi": "fig-flat-advi-missed"}  # of the cells that were run

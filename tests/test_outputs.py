@@ -15,6 +15,7 @@ import matplotlib.pyplot as plt
 import nbformat
 import numpy as np
 import pytest
+from bookkit.repo import find_chapters
 from hypothesis import given
 from hypothesis import strategies as st
 from nbformat.v4 import new_code_cell, new_notebook, new_output
@@ -220,7 +221,7 @@ def test_a_page_without_a_kernel_is_no_chapter(tmp_path):
     (tmp_path / "index.md").write_text("# Index\n")
     (tmp_path / "chapter.md").write_text(CHAPTER)
     (tmp_path / "kernel.md").write_text("---\nkernelspec:\n  name: python3\n---\n\n# A kernel alone\n")
-    assert [path.name for path in chapters.find_chapters(tmp_path)] == ["chapter.md", "kernel.md"]
+    assert [path.name for path in find_chapters(tmp_path)] == ["chapter.md", "kernel.md"]
 
 
 def test_the_order_of_cells_is_code():

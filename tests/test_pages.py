@@ -11,10 +11,10 @@ from book_front import read_plain
 from book_lines import wrap_line
 from book_meta import summarise
 from book_search import prepare, spell_formula
+from bookkit.repo import digest as digest_rows
 from docutils.core import publish_doctree
 from tools import binder_check, frames
 from tools.browser import find_axe_violations, open_context, open_page, open_tab
-from tools.repo import digest as digest_rows
 
 ROOT = Path(__file__).parents[1]
 

@@ -11,12 +11,11 @@ from importlib.metadata import distribution, packages_distributions
 import nbformat
 import pytest
 from bookkit import environment
+from bookkit.digests import digest_dependencies
+from bookkit.repo import BOOK, ROOT, find_chapters
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from tools import branches, reader
-from tools.chapters import find_chapters
-from tools.digests import digest_dependencies
-from tools.repo import BOOK, ROOT
 
 BINDER = ROOT / ".binder"
 LOCK = reader.read_lock((ROOT / "requirements.txt").read_text())

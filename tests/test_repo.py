@@ -2,7 +2,7 @@
 
 import os
 
-from tools import repo
+from bookkit import repo
 
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):

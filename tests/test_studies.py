@@ -12,14 +12,13 @@ import types
 
 import numpy as np
 import pytest
+from bookkit.digests import machine, read_versions
+from bookkit.repo import REQUIREMENTS, digest
 from distributed import Client
 from studies import __main__ as command
 from studies import _checks, _tasks
 from studies.__main__ import check, list_in_order, load, main, names, read, run
 from studies._tasks import PACKAGES
-from tools.chapters import machine
-from tools.digests import read_versions
-from tools.repo import REQUIREMENTS, digest
 
 TABLES = {name: table for name in names() if (table := read(name))}
 COMPARED = [name for name in TABLES if not load(name).MEASURED]

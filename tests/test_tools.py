@@ -12,10 +12,11 @@ import pytest
 import xarray as xr
 from book_site import add_size
 from bookkit.claims import MIME, Claims
+from bookkit.repo import BOOK, find_chapters
 from hbnn import priors
 from PIL import Image
 from tools import faults, frames, pdf
-from tools.chapters import BOOK, find_chapters, kernel_environment
+from tools.chapters import kernel_environment
 from tools.claims import gather
 from tools.cover import PICTURES, find_picture
 

@@ -1,3 +1,3 @@
-"""What the chapters of this book share beside the library: settings, data, models, drawing, numbers and claims."""
+"""What chapters, studies and tools share beside the library: settings, data, models, drawing, claims, digests."""
 
 from bookkit import environment as environment  # first: it sets what NumPy and PyTensor read when they load

@@ -13,7 +13,7 @@ and perhaps
 - ``FIRST``: CPU-seconds that the first row of a process takes on top, such as a posterior that all rows need,
 - ``RECOMPUTED``: the cases among which tests choose; default: all of them,
 - ``UNCOMPARED``: columns that are not compared, such as seconds,
-- ``DEPENDS``: what its rows depend on and no import shows, as `tools.digests` says,
+- ``DEPENDS``: what its rows depend on and no import shows, as `bookkit.digests` says,
 
 and its table is ``book/data/<module>.json``: the rows, their digest, and the versions, the commit and the machine that
 made them. ``checked`` says under which code and lock (`digests`) it was made, or some of its rows were computed again

@@ -20,8 +20,8 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
-from tools.chapters import machine
-from tools.repo import DATA, digest, find_commit, write_atomically
+from bookkit.digests import machine
+from bookkit.repo import DATA, digest, find_commit, write_atomically
 
 import studies
 from studies import _checks, _tasks

@@ -13,9 +13,9 @@ from functools import partial
 from itertools import groupby
 
 import numpy as np
+from bookkit.digests import read_versions
+from bookkit.repo import REQUIREMENTS, digest
 from scipy import stats
-from tools.digests import read_versions
-from tools.repo import REQUIREMENTS, digest
 
 from studies import _tasks
 
@@ -220,7 +220,7 @@ def is_exact(table, here):
     Parameters
     ----------
     table : dict
-    here : dict, of `chapters.machine`
+    here : dict, of `bookkit.digests.machine`
 
     Of the lock, the versions that the table names count.
     """

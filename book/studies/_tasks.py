@@ -18,14 +18,13 @@ from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
 
-from tools.chapters import machine
-from tools.digests import digest_dependencies
-from tools.repo import digest, find_commit, write_atomically
+from bookkit.digests import digest_dependencies, machine
+from bookkit.repo import digest, find_commit, write_atomically
 
 PACKAGES = ("pymc", "pytensor", "numba", "numpy", "scikit-learn", "jax", "nutpie")
 FOLDER, SCHEDULER, JOBS = "BNN_TASKS", "SCHEDULER", "JOBS"  # environment variables
 # no row depends on them
-APART = ("bookkit.claims", "bookkit.drawing", "bookkit.plots", "bookkit.report", "studies._tasks")
+APART = ("bookkit.claims", "bookkit.drawing", "bookkit.plots", "bookkit.repo", "bookkit.report", "studies._tasks")
 PATIENCE = "10s"  # for an answer of a scheduler elsewhere
 AWAY = "1h"  # for workers that died to come back: Dask's 15 s are too short for a machine under load
 LONELY = 180  # seconds that we wait for a first worker

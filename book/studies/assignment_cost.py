@@ -3,12 +3,13 @@
 As in `run_cost`, the compile cache is warm and no posterior is cached.
 """
 
-from tools.assignments import SOURCE, list_names
+from bookkit.repo import BOOK
 
 from studies.run_cost import measure
 
 MEASURED = True
-CASES = [{"assignment": name} for name in list_names()]
+SOURCE = BOOK / "teach" / "assignments" / "source"
+CASES = [{"assignment": path.stem} for path in sorted(SOURCE.glob("*.md"))]
 
 
 def compute(assignment):

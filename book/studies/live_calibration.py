@@ -9,8 +9,8 @@ Source: as in `calibration`, Talts et al. (2018) and Modrák et al. (2023).
 
 import numpy as np
 from scipy.special import expit
-from tools.node import run_in_node
 
+from studies._node import run_in_node
 from studies.calibration import N_RANKS, POINTS, SHAPES, compute_logit, draw_truth
 
 MEASURED = False

@@ -12,8 +12,8 @@ import pymc as pm
 from hbnn import fuse, sampling
 from hbnn.reference import posteriors, scoring
 from hbnn.reference.posteriors import CURVES, FLAT, HIERARCHICAL, NAMES
-from tools.node import run_in_node
 
+from studies._node import run_in_node
 from studies.reference import build_curves
 
 MEASURED = False

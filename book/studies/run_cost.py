@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tools.chapters import BOOK, find_chapters
+from bookkit.repo import BOOK, find_chapters
 
 MEASURED = True
 CASES = [{"chapter": path.stem} for path in find_chapters()]

@@ -22,11 +22,9 @@ import time
 from pathlib import Path
 
 import psutil
+from bookkit.repo import BOOK, DATA, digest, find_chapters, write_atomically
 from filelock import FileLock
 from studies._tasks import describe_origin
-
-from tools.chapters import find_chapters
-from tools.repo import BOOK, DATA, digest, write_atomically
 
 LIMIT_MB, AIM_MB, AIM_SECONDS = 2048, 1536, 600  # a pod's memory; ours, and ours in CPU-seconds, cold
 RUN = """

@@ -18,18 +18,14 @@ from pathlib import Path
 
 import jupytext
 import nbformat
-import yaml
-from bookkit import environment
+from bookkit.digests import digest_dependencies, machine
+from bookkit.repo import BOOK, digest, find_chapters, write_atomically
 from jupyter_client.kernelspec import NoSuchKernel
 from jupytext.myst import MystMetadataParsingError
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat.reader import NotJSONError
 
-from tools.digests import LOCKED, digest_dependencies, read_versions
-from tools.repo import BOOK, REQUIREMENTS, digest, write_atomically
-
-DRAWN_BY = ("contourpy", "matplotlib", "pillow", "seaborn")  # of the lock: what draws, beside what moves numbers
 CELL_TIMEOUT = 3600  # seconds; a machine may be busy
 ENVIRONMENT = {  # of a kernel that executes a chapter, beside the settings of `bookkit.environment`
     "BNN_PROGRESS": "off",  # progress lines are for whoever watches; nobody does here (hbnn.sampling)
@@ -48,29 +44,6 @@ LANGUAGE = {"name": "python", "file_extension": ".py", "mimetype": "text/x-pytho
 
 class ChapterError(Exception):
     """A chapter could not be executed; the message says which, where and why."""
-
-
-def find_chapters(book=BOOK):
-    """The chapters of a book, sorted: Paths of the md files in `book` that name a kernel in their front matter."""
-    pages = sorted(Path(book).glob("*.md"))
-    return [page for page in pages if {"kernelspec", "jupytext"} & _read_front_matter(page).keys()]
-
-
-def _read_front_matter(path):
-    lines = path.read_text(encoding="utf-8").splitlines()
-    if not lines or lines[0] != "---" or "---" not in lines[1:]:
-        return {}
-    return yaml.safe_load("\n".join(lines[1 : lines.index("---", 1)])) or {}
-
-
-@lru_cache
-def machine():
-    """Describe what decides the last bits of a result: the settings that libraries say are in force, and of the lock
-    the packages that compute and draw (dict). Where two machines agree, they may be expected to compute the same bytes.
-    """
-    lock = REQUIREMENTS.read_text(encoding="utf-8") if REQUIREMENTS.exists() else ""
-    versions = sorted(set(read_versions(lock, (*LOCKED, *DRAWN_BY))))
-    return environment.read_back() | {"requirements": digest(versions)[:16]}
 
 
 def kernel_environment():

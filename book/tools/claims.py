@@ -5,9 +5,7 @@ import sys
 
 import nbformat
 from bookkit.claims import MIME
-
-from tools.chapters import find_chapters
-from tools.repo import BOOK, write_atomically
+from bookkit.repo import BOOK, find_chapters, write_atomically
 
 
 def gather(book=BOOK):

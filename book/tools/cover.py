@@ -4,8 +4,7 @@ import base64
 import sys
 
 import nbformat
-
-from tools.repo import BOOK
+from bookkit.repo import BOOK
 
 PICTURES = {
     "cover.png": ("flat_advi", "fig-flat-advi-uncertainty"),

@@ -18,10 +18,10 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from bookkit import data, models, plots
 from bookkit.cache import cached
+from bookkit.repo import BOOK
+from bookkit.repo import digest as digest_rows
 from hbnn import diagnostics, fuse, metrics, prediction, priors, sampling, symmetry
 
-from tools.chapters import BOOK
-from tools.repo import digest as digest_rows
 from tools.stills import shrink
 from tools.stored import run_cells
 

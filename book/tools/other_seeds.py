@@ -10,6 +10,7 @@ import sys
 
 import jupytext
 import nbformat
+from bookkit.repo import BOOK, find_chapters
 from nbclient import NotebookClient
 
 from tools import chapters, outputs
@@ -59,10 +60,10 @@ def compare(md, level):
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("names", nargs="*", metavar="chapter", help="default: all")
-    names, mds = parser.parse_args(arguments).names, {md.stem: md for md in chapters.find_chapters()}
+    names, mds = parser.parse_args(arguments).names, {md.stem: md for md in find_chapters()}
     if unknown := set(names) - mds.keys():
         parser.error(f"no chapter {', '.join(sorted(unknown))}; there are: {', '.join(mds)}")
-    level = outputs.set_level(outputs.count_estimates(chapters.BOOK.glob("*.ipynb")))
+    level = outputs.set_level(outputs.count_estimates(BOOK.glob("*.ipynb")))
     failed = False
     for name in names or mds:
         complaints = compare(mds[name], level)

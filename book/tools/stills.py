@@ -10,10 +10,10 @@ import sys
 
 import numpy as np
 from bookkit import plots
+from bookkit.repo import BOOK
 from PIL import Image
 
 from tools.browser import launch_chromium, serve
-from tools.chapters import BOOK
 
 BOXES = {
     "moons": ("flat_advi", ".live-stage", ".live-pad .live-row, .live-asks, .live-readout output"),

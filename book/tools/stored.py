@@ -23,10 +23,9 @@ from scipy.stats import norm
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from bookkit import plots
+from bookkit.repo import BOOK
+from bookkit.repo import digest as digest_rows
 from hbnn import metrics
-
-from tools.chapters import BOOK
-from tools.repo import digest as digest_rows
 
 FOLDER = BOOK / "_static" / "live"
 LAYERS = ("w1", "b1", "w2", "b2", "w3", "b3")

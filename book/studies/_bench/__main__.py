@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 
-from tools.repo import DATA, ROOT, digest, write_atomically
+from bookkit.repo import DATA, ROOT, digest, write_atomically
 
 from studies._tasks import PACKAGES, describe_origin
 

@@ -1,7 +1,7 @@
 """JavaScript of the live pages (`book/_static/live`) run from Python: in the Node that Playwright's package carries.
 
 So nothing has to be installed for it. A piece of code is the body of an async function of `live`, all functions that
-the modules export, and `data`; what it returns comes back. The same piece runs in a page: see `wrap_for_page`.
+the modules export, and `data`; what it returns comes back. The same piece runs in a page: see `run_in_page`.
 """
 
 import json

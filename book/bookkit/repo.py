@@ -7,11 +7,26 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+import yaml
+
 ROOT = Path(__file__).resolve().parents[2]
 BOOK = ROOT / "book"
 DATA = BOOK / "data"
 REQUIREMENTS = ROOT / "requirements.txt"
 SOURCES = ("book", ":(exclude)book/data", ":(exclude)book/*.ipynb", ":(exclude)book/claims.json")
+
+
+def find_chapters(book=BOOK):
+    """The chapters of a book, sorted: Paths of the md files in `book` that name a kernel in their front matter."""
+    pages = sorted(Path(book).glob("*.md"))
+    return [page for page in pages if {"kernelspec", "jupytext"} & _read_front_matter(page).keys()]
+
+
+def _read_front_matter(path):
+    lines = path.read_text(encoding="utf-8").splitlines()
+    if not lines or lines[0] != "---" or "---" not in lines[1:]:
+        return {}
+    return yaml.safe_load("\n".join(lines[1 : lines.index("---", 1)])) or {}
 
 
 def ask_git(*arguments):

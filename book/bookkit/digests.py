@@ -12,14 +12,16 @@ import re
 from functools import lru_cache
 from pathlib import Path
 
-from tools.repo import BOOK, digest
+from bookkit import environment
+from bookkit.repo import BOOK, REQUIREMENTS, digest
 
 OURS = ("hbnn", "bookkit", "teach", "studies")  # packages below the root that are followed
-# of the lock, what moves numbers; `machine()` of chapters.py tells the rest of a machine
+# of the lock, what moves numbers; `machine` tells the rest of a machine
 LOCKED = (
     "arviz", "arviz-base", "arviz-stats", "blackjax", "jax", "jaxlib", "llvmlite", "numba", "numpy", "numpyro",
     "nutpie", "optax", "pandas", "pymc", "pytensor", "scikit-learn", "scipy", "xarray",
 )  # fmt: skip
+DRAWN_BY = ("contourpy", "matplotlib", "pillow", "seaborn")  # of the lock, what draws
 ORIGIN = ("checked", "code", "commit", "machine", "python", "versions")  # of a table, or of its rows
 
 
@@ -75,6 +77,16 @@ def digest_dependencies(source, root=BOOK, *, apart=(), locked=LOCKED):
     lock = root.parent / "requirements.txt"
     parts += sorted(set(read_versions(lock.read_text() if lock.exists() else "", locked)))
     return digest(parts), [*sorted(known), *tables, *sorted(scripts), *([lock] if lock.exists() else [])]
+
+
+@lru_cache
+def machine():
+    """Describe what decides the last bits of a result: the settings that libraries say are in force, and of the lock
+    the packages that compute and draw (dict). Where two machines agree, they may be expected to compute the same bytes.
+    """
+    lock = REQUIREMENTS.read_text(encoding="utf-8") if REQUIREMENTS.exists() else ""
+    versions = sorted(set(read_versions(lock, (*LOCKED, *DRAWN_BY))))
+    return environment.read_back() | {"requirements": digest(versions)[:16]}
 
 
 def read_versions(lock, packages=LOCKED):
