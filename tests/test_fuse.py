@@ -7,16 +7,18 @@ from pathlib import Path
 import cloudpickle
 import jax
 import numpy as np
+import pandas as pd
 import pymc as pm
 import pymc.dims as pmd
 import pytensor.tensor as pt
 import pytest
 import xarray as xr
-from hbnn import fuse
+from hbnn import fuse, tables
 from hbnn._refused import Refused
 from hbnn.fusion import _activations
 from hbnn.fusion._loglik import NetworkLogLik, network_loglik
 from hbnn.fusion._output import NetworkOutput
+from hbnn.fusion._read import is_made_by
 from hbnn.fusion._recognise import read_activation
 from hbnn.fusion._rows import OUTSIDE
 from hypothesis import given, settings
@@ -548,6 +550,12 @@ def with_biases():
     pm.Normal("y", (h @ w3[..., None])[..., 0] + b3[:, None], sd("sigma", G)[:, None], observed=XG[..., 1])
 
 
+def residual_output():
+    """Units, and what is added to them by a network of them."""
+    h = tanh(X1 @ normal("w1", F, H))
+    pm.Normal("y", h + tanh(h @ normal("w2", H, K)) @ normal("w3", K, H), 1, observed=np.zeros((N, H)))
+
+
 def both_kinds():
     observe(network())
     pm.Normal("height", normal("mean"), 1, observed=X1)
@@ -709,6 +717,52 @@ def test_a_network_in_any_other_place_is_fused_and_what_is_above_stays(name):
     fast = fuse(model, check=False)
     assert count_kernels(*fast.basic_RVs, *fast.potentials, kind=NetworkOutput) == n_networks
     assert [rv.name for rv in fast.observed_RVs] == [rv.name for rv in model.observed_RVs]
+    compare(model, fuse_plainly(model))
+
+
+def two_heads():
+    """Biases of one of the read-outs only."""
+    h = tanh(X1 @ normal("w1", F, H))
+    pm.Normal("y", h @ normal("v1", H) + normal("b"), pt.exp(h @ normal("v2", H)), observed=Z1)
+
+
+SUMS = {  # what is typed, whether its sum is inside of the network
+    "a mean": (lambda: pm.Normal("y", normal("b") + network(), 1, observed=Z1), True),
+    "a mean less the network": (lambda: pm.Normal("y", normal("b") - network() - normal("c"), 1, observed=Z1), True),
+    "levels of the groups": (lambda: pm.Normal("y", row_net() + normal("b", G)[group], 1, observed=XR[:, 0]), True),
+    "levels of some outputs": (two_outputs, True),
+    "one head of two": (two_heads, True),
+    "levels of other groups": (lambda: pm.Normal("y", row_net() + normal("b", 4)[OTHER], 1, observed=XR[:, 0]), False),
+    "levels alone": (lambda: pm.Normal("y", normal("b", G)[group[:N]] + network(), 1, observed=Z1), False),
+    "values of the points": (lambda: pm.Normal("y", network() + normal("b", N), 1, observed=Z1), False),
+    "a residual connection": (residual_output, False),
+}
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_biases_of_the_last_layer_are_inside_of_the_network_and_nothing_else_is(name):
+    build, is_inside = SUMS[name]
+    model = make(build)
+    fast = fuse(model, check=False)
+    (op,) = {v.owner.op for v in ancestors(fast.basic_RVs) if is_made_by(v, NetworkOutput)}
+    assert op.has_bias == is_inside
+    compare(model, fuse_plainly(model))
+
+
+@pytest.mark.parametrize("kind", ["real", "binary", "classes"])
+@pytest.mark.parametrize("vary", ["all", "readout"])
+@pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.slow), 2])
+def test_the_models_of_tables_are_fused_with_their_levels(kind, vary, size):
+    n = 45
+    frame = pd.DataFrame({"a": rng.normal(size=n), "b": rng.normal(size=n), "group": rng.permutation(list("xyz") * 15)})
+    outcome = {"real": rng.normal(size=n), "binary": [0, 1, 1] * 15, "classes": list("klm") * 15}[kind]
+    columns = {"group": "group", "features": ["a", "b"][:size], "outcome": "outcome", "kind": kind}
+    table = tables.read_table(frame.assign(outcome=outcome), **columns)
+    model = tables.build_network(table, vary=vary, n_units=size)
+    fast = fuse(model, check=False)
+    ends = ancestors([*fast.basic_RVs, *fast.potentials])
+    (op,) = {v.owner.op for v in ends if is_made_by(v, NetworkOutput | NetworkLogLik)}
+    assert op.has_bias
     compare(model, fuse_plainly(model))
 
 

@@ -4,6 +4,8 @@ Where there are groups, the number of the group of each point goes with it; with
 ``w[g1] + u[g2]``, each combination of groups has weights.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytensor.tensor as pt
 
@@ -11,7 +13,7 @@ from hbnn._refused import Refused
 from hbnn.fusion._layers import DTYPES, pays
 from hbnn.fusion._loglik import network_loglik
 from hbnn.fusion._output import network_output
-from hbnn.fusion._read import Axis, Layer, Rows, describe, is_random, list_rows, merge_rows, spread, unfold
+from hbnn.fusion._read import Axis, Rows, describe, is_random, list_rows, merge_rows, spread, unfold
 from hbnn.fusion._rows import OUTSIDE
 
 
@@ -26,7 +28,7 @@ class Plan:
     lengths : symbolic lengths of all axes
     """
 
-    def __init__(self, name, network, axes, has_columns=True):
+    def __init__(self, name, network, axes):
         self.network, self.lengths = network, {}
         leaves, last = network.list_leaves(), network.layers[-1]
         merge_rows(leaves)
@@ -42,7 +44,7 @@ class Plan:
         rest = {axis for layer in network.layers[:-1] for leaf in layer.list_leaves() for axis in leaf.axes}
         rest |= {*unfold(network.points.axes), last.below, *(index.axis for index in indices)}
         every = [axis for axis in unfold(axes) if axis in rest or axis in of_last]  # any other one was added
-        self.columns = [axis for axis in every if has_columns and axis not in rest]
+        self.columns = [axis for axis in every if axis not in rest]
         self.rows = [axis for axis in every if axis not in self.columns]
         own = [axis for axis in self.rows if any(axis in leaf.axes for leaf in leaves)]
         self.cells, covered = [*own, *indices], {*own, *(index.axis for index in indices)}
@@ -77,10 +79,10 @@ class Plan:
         """Whether hidden layers have all groups."""
         return self._list_cells(self.network.layers[:-1]) == set(self.cells)
 
-    def has_intercepts_alone(self):
-        """Whether groups have biases of the last layer only."""
-        last = Layer(self.network.layers[-1].weights, None, [])
-        return bool(self.cells) and not self._list_cells([*self.network.layers[:-1], last])
+    def list_intercepts(self):
+        """The groups that have biases of the last layer only."""
+        last = self.network.layers[-1]
+        return set(self.cells) - self._list_cells([*self.network.layers[:-1], replace(last, biases=[])])
 
     def _list_cells(self, layers):
         return {axis for layer in layers for leaf in layer.list_leaves() for axis in leaf.axes if axis in self.cells}
@@ -131,10 +133,12 @@ class Plan:
         group = group if mask is None else pt.switch(mask, group, OUTSIDE)
         return pt.broadcast_to(group, [self.lengths[axis] for axis in self.rows]).flatten()
 
-    def arrange_layers(self):
+    def has_bias(self):
+        return any(layer.biases for layer in self.network.layers)
+
+    def arrange_layers(self, has_bias):
         """Weights (group, n_in, n_out) and biases (group, n_out), or both without group."""
         layers, weights, biases = self.network.layers, [], []
-        has_bias = any(layer.biases for layer in layers)
         for layer, above in zip(layers, [*([upper.below] for upper in layers[1:]), self.columns], strict=True):
             weights.append(self._merge(layer.weights, [layer.below], above))
             if has_bias:
@@ -172,7 +176,7 @@ def build_loglik(name, plan, labels, dtype):
         raise Refused(f"{name}: the mask of the points is random; wanted: pm.Data or an array")
     if mask is not None and (len(labels.axes) > 1 or len(merged[0].parts) != len(plan.rows)):
         raise Refused(f"{name}: some axes are under a mask; wanted: all of them, logit[mask]")
-    weights, biases = plan.arrange_layers()
+    weights, biases = plan.arrange_layers(plan.has_bias())
     X, group = plan.arrange_points(), plan.number_rows(mask)
     if mask is not None and not plan.cells:
         weights, biases = [w[None] for w in weights], [b[None] for b in biases]
@@ -187,10 +191,10 @@ def build_outputs(heads, dtype):
     """The fused outputs, or units, of networks that share all but the last layer: one for each (expression, axes,
     `Plan`); rows and groups of all are in the same order.
     """
-    plan = heads[0][2]
-    weights, biases = plan.arrange_layers()
+    plan, has_bias = heads[0][2], any(plan.has_bias() for *_, plan in heads)
+    weights, biases = plan.arrange_layers(has_bias)
     for _, _, other in heads[1:]:
-        w, b = other.arrange_layers()
+        w, b = other.arrange_layers(has_bias)
         weights[-1] = pt.concatenate([weights[-1], w[-1]], axis=-1)
         biases[-1:] = [pt.concatenate([biases[-1], b[-1]], axis=-1)] if biases else []
     if plan.network.is_ended():  # units are read out as they are

@@ -5,6 +5,7 @@ unknowns, under another network, the network is exchanged, and what was typed on
 """
 
 import warnings
+from contextlib import suppress
 
 import numpy as np
 import pymc as pm
@@ -33,6 +34,7 @@ from hbnn.fusion._read import (
     is_made_by,
     is_product,
     is_random,
+    is_sum,
     read_network,
     read_sigmoid,
 )
@@ -203,7 +205,7 @@ def _read_bernoulli(model, rv, node, dtype):
     plan = Plan(name, network, axes)
     if plan.count(plan.columns) > 1:
         raise Refused(f"{name} has several outputs at each point; wanted: one, h @ w")
-    if len(network.layers) > 1 and plan.has_intercepts_alone():
+    if len(network.layers) > 1 and plan.cells and plan.list_intercepts() == set(plan.cells):
         raise Refused(f"{name}: groups have intercepts of their own, and nothing else; wanted: weights, too")
     loglik = build_loglik(name, plan, Leaf(value, axes), dtype)
     if is_made_by(rv, MinibatchRandomVariable):
@@ -242,24 +244,33 @@ class _Search:
             if var in seen or var.owner is None or not is_random(var):
                 continue
             seen.add(var)
-            below, is_above = var.owner.inputs, is_product(var)
+            below = var.owner.inputs
             try:
-                read = self._read(name, var, cuts) if is_above or is_inside else None
+                read = self._read(name, var, cuts, is_inside)
             except Refused as error:
                 read = self.refuse(error)
             if read:
                 found[var] = read
                 below = [read[0].points.value, *(s for leaf in read[0].list_leaves() for s in leaf.sources)]
-            stack += [(name, v, is_inside or is_above) for v in reversed(below)]
+            stack += [(name, v, is_inside or is_product(var) or bool(read)) for v in reversed(below)]
         return found
 
-    def _read(self, name, var, cuts):
+    def _read(self, name, var, cuts, is_inside):
         """The network whose outputs, or last units, an expression is, its axes, `Plan`, and the fused ones; or None."""
-        axes, activation, source = [Axis() for _ in range(var.ndim)], None, var
-        if not is_product(var):
-            activation, source, scale = read_activation(var) or (None, None, None)
-            if activation is None or scale != 1 or _is_cheap(activation) or var.ndim < 2:
-                return None
+        if is_product(var):
+            return self._read_as(name, var, cuts, var)
+        if is_sum(var):
+            with suppress(Refused):  # something else is added: the products in it say what they are
+                found = self._read_as(name, var, cuts, var)
+                if found and not found[2].list_intercepts():
+                    return found
+        activation, source, scale = (is_inside and read_activation(var)) or (None, None, None)
+        if activation is None or scale != 1 or _is_cheap(activation) or var.ndim < 2:
+            return None
+        return self._read_as(name, var, cuts, source, activation)
+
+    def _read_as(self, name, var, cuts, source, activation=None):
+        axes = [Axis() for _ in range(var.ndim)]
         network = read_network(name, source, axes, cuts, activation)
         if not network.activations:
             return None

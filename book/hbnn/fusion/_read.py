@@ -15,7 +15,7 @@ import pytensor.tensor as pt
 from pytensor.compile.ops import ViewOp
 from pytensor.compile.rewriting import inline_ofg_node
 from pytensor.graph.basic import Constant, Variable, equal_computations
-from pytensor.graph.traversal import ancestors
+from pytensor.graph.traversal import ancestors, walk
 from pytensor.tensor.basic import Nonzero
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.einsum import Einsum
@@ -332,6 +332,7 @@ def _list_operands(var, axes):
 # --- from the logit to the points
 
 MINUS, SCALES = pt.constant(np.int8(-1)), ps.Mul | ps.TrueDiv | ps.Neg
+_LINKS = ps.Add | ps.Sub | ps.Identity | ps.Cast | DimShuffle | Reshape | SpecifyShape | Subtensor | ViewOp
 
 
 def _read_linear(name, var, axes, above):
@@ -396,6 +397,12 @@ def _read_product(var, axes):
 def is_product(var):
     """Whether `var` is a product of matrices as `read_network` knows it."""
     return is_made_by(var, Einsum) or _read_product(var, [Axis() for _ in range(var.ndim)]) is not None
+
+
+def is_sum(var):
+    """Whether something is added to such a product."""
+    ways = walk([var], lambda v: v.owner.inputs if is_made_by(v, _LINKS) else None)
+    return is_made_by(var, ps.Add | ps.Sub) and any(map(is_product, ways))
 
 
 def _read_outer(var, axes, above):

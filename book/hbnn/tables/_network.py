@@ -20,7 +20,6 @@ from hbnn._refused import Refused
 from hbnn._text import join
 from hbnn._types import Array, Floats
 from hbnn.fusion import fuse
-from hbnn.fusion._outcome import fuse_outcome
 from hbnn.prediction import BLOCK
 from hbnn.tables._predictions import Prediction, log_density
 from hbnn.tables._read import Kind, Places, Table, find_groups, require_groups
@@ -198,8 +197,7 @@ def compile_network(rows: Table, **options: Any) -> Compiled:
     >>> int(network.n_dim)  # unknowns
     19
     """
-    model = build_network(rows, **options)
-    return sampling.compile_nuts(fuse(model) if rows.kind == "binary" else fuse_outcome(model, "y"))
+    return sampling.compile_nuts(fuse(build_network(rows, **options), check=False))
 
 
 def merge_sampler(sampler: Sampler) -> dict[str, Any]:
