@@ -896,6 +896,12 @@ REFUSED = {
         lambda: observe(pt.maximum(X1 @ normal("w1", F, 500), 0) @ normal("w2", 500)),
         "with layers of 500 ReLU the model is as fast as it is",
     ),
+    "few points": (
+        lambda: observe(
+            pt.maximum(pt.einsum("of,ofh->oh", XR, normal("w1", 7, F, 16)[group]), 0) @ normal("w2", 16), YR
+        ),
+        "y: with layers of 16 ReLU on 2 points a group the model is as fast as it is",
+    ),
     "missing": (missing, "y has missing values; wanted: observed without masked"),
     "minibatch": (
         minibatch,

@@ -10,7 +10,7 @@ import numpy as np
 import pytensor.tensor as pt
 
 from hbnn._refused import Refused
-from hbnn.fusion._layers import DTYPES, pays
+from hbnn.fusion._layers import CHUNK, DTYPES, pays
 from hbnn.fusion._loglik import network_loglik
 from hbnn.fusion._output import network_output
 from hbnn.fusion._read import Axis, Rows, describe, is_random, list_rows, merge_rows, spread, unfold
@@ -59,9 +59,11 @@ class Plan:
         if len(self.cells) > 1 and 2 * self.count(self.rows) < self.count(self.cells):
             self._refuse(f"{name}: there are more combinations of groups than points; wanted: one index, w[group]")
         sizes = [*(self.count([layer.below]) for layer in network.layers), self.count(self.columns)]
-        if not pays(sizes, network.activations or ["tanh"]):
+        per_group = self.count(self.rows) / max(self.count(self.cells), 1) if self.cells else CHUNK
+        if not pays(sizes, network.activations or ["tanh"], per_group):
+            few = f" on {per_group:.2g} points a group" if self.cells else ""
             self._refuse(
-                f"{name}: with layers of {max(sizes)} ReLU the model is as fast as it is; wanted: narrower ones"
+                f"{name}: with layers of {max(sizes)} ReLU{few} the model is as fast as it is; wanted: narrower ones"
             )
         if not all(axis in self.lengths for axis in self.rows):
             self._refuse(f"{name}: axes are merged, and points are not; wanted: points (group, obs, feature)")
