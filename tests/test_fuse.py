@@ -618,6 +618,15 @@ def gate():
     observe((tanh(a) * sigmoid(b)) @ normal("w3", H))
 
 
+def steps():
+    """A network as the slope of a path, with levels of groups."""
+    w1, w2, level = normal("w1", F, H), normal("w2", H, F), normal("b", G, F)[group[:N]]
+    x = pt.as_tensor(X1)
+    for _ in range(16):
+        x = x + 0.1 * (tanh(x @ w1) @ w2 + level - x)
+    pm.Normal("y", x, 1, observed=X1)
+
+
 def rows_of_groups():
     """Groups in an axis of their own, then in rows."""
     h = tanh(pm.Data("X", XG.reshape(-1, F)).reshape((G, N, F)) @ normal("w1", G, F, H)).reshape((G * N, H))
@@ -680,6 +689,7 @@ OUTCOMES = {  # what is typed, how many networks are found
     "on top of each other": (on_top, 3),
     "mixture": (mixture, 2),
     "rows of groups": (rows_of_groups, 1),
+    "steps": (steps, 16),
     "normalised": (normalised, 1),
     "read-outs of each point": (own_points, 1),
     "latent points": (lambda: observe(network(normal("X", N, F))), 1),

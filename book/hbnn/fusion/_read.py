@@ -29,6 +29,8 @@ from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor, indices_from
 from hbnn._refused import Refused
 from hbnn.fusion._recognise import get_number, read_activation
 
+LONGEST = 200  # nodes of an expression of weights
+
 # --- axes, and what is read
 
 
@@ -272,15 +274,14 @@ def _read_index(leaf):
 
 
 def _holds_index(var):
-    stack, seen = [var], set()
-    while stack:
-        v = stack.pop()
-        if is_made_by(v, AdvancedSubtensor):
-            return True
-        if v not in seen and is_made_by(v, Elemwise | DimShuffle):
-            seen.add(v)
-            stack += v.owner.inputs
-    return False
+    """Whether an elementwise expression has an index, written out in full, which steps of time make too long."""
+    nodes = [var]
+    for v in nodes:
+        if is_made_by(v, Elemwise | DimShuffle):
+            nodes += v.owner.inputs
+        if len(nodes) > LONGEST:
+            return False
+    return any(is_made_by(v, AdvancedSubtensor) for v in nodes)
 
 
 def _lift(leaf):
