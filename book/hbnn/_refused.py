@@ -18,6 +18,8 @@ class Refused(ValueError):
     - label 'y' is missing
     """
 
+    depth = 0  # of a network that was read in part: its layers
+
     def __init__(self, *complaints: str, where: str = "") -> None:
         several = f"{len(complaints)} things are wrong\n- " if len(complaints) > 1 else ""
         super().__init__(f"{where}: " * bool(where) + several + "\n- ".join(complaints))

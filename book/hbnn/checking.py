@@ -191,8 +191,8 @@ def _check(graph: "_Graph", for_next_prior: bool, seed: int) -> Findings:
         said = str(error).splitlines()[0]
         found.append(_note("cannot be computed", f"at a draw of the prior: {said}"))
         return found
-    for find in (_find_broadcasts, _find_probabilities, _find_outcomes, _find_inputs, _find_groups):
-        found += find(graph, run)
+    for look in (_find_broadcasts, _find_probabilities, _find_outcomes, _find_inputs, _find_groups):
+        found += look(graph, run)
     return found
 
 
@@ -206,7 +206,7 @@ class _RandomVariable:
         self.rv, self.value, self.name, self.total_size = rv, value, rv.name, []
         while rv.owner and isinstance(rv.owner.op, MinibatchRandomVariable):
             rv, *self.total_size = rv.owner.inputs
-        self.op = rv.owner.op if rv.owner else None
+        self.op = rv.owner and rv.owner.op
         self.kind: str = getattr(self.op, "name", None) or ""
         is_pure = isinstance(self.op, RandomVariable) and not isinstance(self.op, CustomDistRV)
         is_known = is_pure or getattr(self.op, "extended_signature", None)
@@ -341,7 +341,8 @@ def _find_variances(graph: _Graph) -> Iterator[Finding]:
         if (scale := variable.scale) is None or isinstance(scale, Constant):
             continue
         scale = scale if scale.name else _peel(scale)
-        name, (a, b, *_) = (scale.name or "").lower(), (*(scale.owner.inputs if scale.owner else ()), None, None)
+        name, inputs = (scale.name or "").lower(), list(scale.owner.inputs) if scale.owner else []
+        a, b, *_ = [*inputs, None, None]
         is_power = is_made_by(scale, ps.Pow) and isinstance(_peel(b), Constant) and bool(np.all(_peel(b).data == 2))
         is_square = is_power or is_made_by(scale, ps.Sqr) or (is_made_by(scale, ps.Mul) and is_same(a, b))
         is_second = name.endswith("2") and f"{name[:-1]}1" in graph.names  # sd1, sd2
@@ -444,15 +445,15 @@ def _find_broadcasts(graph: _Graph, run: _Run) -> Iterator[Finding]:
                 yield _note("broadcast", f"{outcome.name} has shape {shape}, and its parameter {_name(var)} {rows}")
     pairs = []
     for node in graph.nodes:
-        rows = [v for v in node.inputs if is_made_by(v, DimShuffle) and v.owner.op.new_order == ("x", 0)]
+        wide = [v for v in node.inputs if is_made_by(v, DimShuffle) and v.owner.op.new_order == ("x", 0)]
         columns = [v for v in node.inputs if getattr(v.type, "broadcastable", None) == (False, True)]
         columns = [v for v in columns if _peel(v).ndim > 1]  # x[:, None] is meant
-        if isinstance(node.op, Elemwise) and rows and columns:
-            pairs.append((rows[0], columns[0]))
+        if isinstance(node.op, Elemwise) and wide and columns:
+            pairs.append((wide[0], columns[0]))
     shapes = run.stack(*(v.shape for pair in pairs for v in pair)) if pairs else []
-    for (row, column), wide, tall in zip(pairs, shapes[::2], shapes[1::2], strict=True):
-        n = tall[0, 0]
-        if n == wide[0, 1] > 1:
+    for (row, column), of_row, of_column in zip(pairs, shapes[::2], shapes[1::2], strict=True):
+        n = of_column[0, 0]
+        if n == of_row[0, 1] > 1:
             yield _note(
                 "broadcast", f"{_name(_peel(row))} has shape ({n},) and {_name(column)} ({n}, 1), together ({n}, {n})"
             )
@@ -559,10 +560,10 @@ def _find_inputs(graph: _Graph, run: _Run) -> Iterator[Finding]:
                         if is_number and graph.get_unknowns(weights) and not graph.get_unknowns(inputs):
                             seen[_peel(inputs)] = received
     found = run.stack(*(v for pair in seen.items() for v in pair)) if seen else []
-    for var, inputs, received in zip(seen, found[::2], found[1::2], strict=True):
-        columns = inputs[0].reshape(-1, inputs.shape[-1] if inputs.ndim > 2 else 1).astype(float)
+    for var, values, units in zip(seen, found[::2], found[1::2], strict=True):
+        columns = values[0].reshape(-1, values.shape[-1] if values.ndim > 2 else 1).astype(float)
         size = np.sqrt(np.mean(columns**2, axis=0))
-        if len(columns) > 1 and size.max() > BIG_INPUT and np.median(np.abs(received)) > BIG_UNIT:
+        if len(columns) > 1 and size.max() > BIG_INPUT and np.median(np.abs(units)) > BIG_UNIT:
             which = join([str(k) for k in np.flatnonzero(size > BIG_INPUT)], limit=5)
             yield _note(
                 "inputs not scaled",
@@ -599,14 +600,14 @@ def _find_groups(graph: _Graph, run: _Run) -> Iterator[Finding]:
                 "bias for each row",
                 f"{variable.name} has a value for each of {n_cells} rows, and takes up what the rest leaves over",
             )
-    for which, names in unused.items():
-        yield _note("group without rows", f"no row uses {which} in {join(names)}")
+    for which, whose in unused.items():
+        yield _note("group without rows", f"no row uses {which} in {join(whose)}")
     for alike in centred.values():
-        names, counts, (rows, *_) = zip(*alike, strict=True)
-        if rows < FUNNEL_ROWS * sum(counts):
+        names, counts, (each, *_) = zip(*alike, strict=True)
+        if each < FUNNEL_ROWS * sum(counts):
             yield _note(
                 "funnel",
-                f"{join(names)}: {sum(counts):g} for each group, drawn around a mean with an unknown sd, and {rows:g} "
+                f"{join(names)}: {sum(counts):g} for each group, drawn around a mean with an unknown sd, and {each:g} "
                 "rows to tell; where that sd is small there is no room to move",
             )
 
@@ -664,9 +665,10 @@ class _Response:
         An axis counts groups where no row depends on two of its elements. Halves of the axis, by each binary digit of
         an element's number, tell both whether this is so and which element a row depends on.
         """
-        value, cells, shape = self._bases[0][k], np.zeros((), int), ()
+        value, cells = self._bases[0][k], np.zeros((), int)
+        shape: tuple[int, ...] = ()
         for axis, length in enumerate(value.shape if value.dtype.kind == "f" else ()):
-            place = 0
+            place = np.zeros((), int)
             for digit in range((length - 1).bit_length()):
                 half = np.arange(length) >> digit & 1 == 1
                 on, off = (self._find_rows(k, (slice(None),) * axis + (part,)) for part in (half, ~half))

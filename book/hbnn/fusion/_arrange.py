@@ -4,16 +4,33 @@ Where there are groups, the number of the group of each point goes with it; with
 ``w[g1] + u[g2]``, each combination of groups has weights.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any, NoReturn
 
 import numpy as np
 import pytensor.tensor as pt
+from pytensor.graph.basic import Variable
 
 from hbnn._refused import Refused
 from hbnn.fusion._layers import CHUNK, DTYPES, pays
 from hbnn.fusion._loglik import network_loglik
 from hbnn.fusion._output import network_output
-from hbnn.fusion._read import Axis, Rows, describe, is_random, list_rows, merge_rows, spread, unfold
+from hbnn.fusion._read import (
+    AnyAxis,
+    Axes,
+    Axis,
+    Layer,
+    Leaf,
+    Network,
+    Rows,
+    describe,
+    is_random,
+    list_rows,
+    merge_rows,
+    spread,
+    unfold,
+)
 from hbnn.fusion._rows import OUTSIDE
 
 
@@ -28,8 +45,9 @@ class Plan:
     lengths : symbolic lengths of all axes
     """
 
-    def __init__(self, name, network, axes):
-        self.network, self.lengths = network, {}
+    def __init__(self, name: str, network: Network, axes: Axes) -> None:
+        self.network = network
+        self.lengths: dict[AnyAxis, Variable] = {}
         leaves, last = network.list_leaves(), network.layers[-1]
         merge_rows(leaves)
         indices = list(dict.fromkeys(list_rows(leaves)))
@@ -45,9 +63,10 @@ class Plan:
         rest |= {*unfold(network.points.axes), last.below, *(index.axis for index in indices)}
         every = [axis for axis in unfold(axes) if axis in rest or axis in of_last]  # any other one was added
         self.columns = [axis for axis in every if axis not in rest]
-        self.rows = [axis for axis in every if axis not in self.columns]
+        self.rows: list[Axis] = [axis for axis in every if axis not in self.columns]
         own = [axis for axis in self.rows if any(axis in leaf.axes for leaf in leaves)]
-        self.cells, covered = [*own, *indices], {*own, *(index.axis for index in indices)}
+        self.cells: list[Axis | Rows] = [*own, *indices]
+        covered = {*own, *(index.axis for index in indices)}
         is_each = bool(self.rows) and len(own) == len(self.rows)
         if is_each or not covered <= set(self.rows) or {*own} & {index.axis for index in indices}:
             self._refuse(
@@ -68,35 +87,35 @@ class Plan:
         if not all(axis in self.lengths for axis in self.rows):
             self._refuse(f"{name}: axes are merged, and points are not; wanted: points (group, obs, feature)")
 
-    def count(self, axes):
+    def count(self, axes: Sequence[AnyAxis]) -> int:
         """The number of elements that these axes hold, now."""
         return int(self.multiply_lengths(axes).eval(mode="FAST_COMPILE")) if axes else 1
 
-    def _refuse(self, text):
+    def _refuse(self, text: str) -> NoReturn:
         error = Refused(text)
         error.depth = len(self.network.layers)
         raise error
 
-    def is_hidden(self):
+    def is_hidden(self) -> bool:
         """Whether hidden layers have all groups."""
         return self._list_cells(self.network.layers[:-1]) == set(self.cells)
 
-    def list_intercepts(self):
+    def list_intercepts(self) -> set[Axis | Rows]:
         """The groups that have biases of the last layer only."""
         last = self.network.layers[-1]
         return set(self.cells) - self._list_cells([*self.network.layers[:-1], replace(last, biases=[])])
 
-    def _list_cells(self, layers):
+    def _list_cells(self, layers: Iterable[Layer]) -> set[AnyAxis]:
         return {axis for layer in layers for leaf in layer.list_leaves() for axis in leaf.axes if axis in self.cells}
 
-    def multiply_lengths(self, axes):
+    def multiply_lengths(self, axes: Iterable[AnyAxis]) -> Variable:
         """The number of elements that these axes hold."""
         total = pt.constant(1)
         for k, axis in enumerate(axes):
             total = total * self.lengths[axis] if k else self.lengths[axis]
         return total
 
-    def fill(self, leaves, order):
+    def fill(self, leaves: Sequence[Leaf], order: Sequence[AnyAxis]) -> Variable:
         """The product of leaves, with these axes in this order."""
         value, known = spread(leaves[0], order), {axis for leaf in leaves for axis in leaf.axes}
         for leaf in leaves[1:]:
@@ -105,29 +124,28 @@ class Plan:
             return value
         return pt.alloc(value, *(value.shape[k] if a in known else self.lengths[a] for k, a in enumerate(order)))
 
-    def is_stacked(self):
+    def is_stacked(self) -> bool:
         """Whether the first of the rows counts groups, and others points in each, so that none needs a number."""
         return len(self.cells) == 1 and self.cells[0] in self.rows[:1]
 
-    def arrange_points(self):
+    def arrange_points(self) -> Variable:
         """X (row, feature), or (group, obs, feature)."""
         X = self.fill([self.network.points], [*self.rows, self.network.layers[0].below])
         shape = [X.shape[0]] * self.is_stacked() + [-1, X.shape[-1]]
         return X if X.ndim == len(shape) else X.reshape(shape)
 
-    def number_rows(self, mask=None):
+    def number_rows(self, mask: Variable | None = None) -> Variable | None:
         """The group of each row, or None; `OUTSIDE` where there is none."""
         if mask is None and (not self.cells or self.is_stacked()):
             return None
-        if mask is None and len(self.cells) == len(self.rows) == 1:
+        if mask is None and len(self.cells) == len(self.rows) == 1 and isinstance(self.cells[0], Rows):
             return self.cells[0].index
         group, outside = pt.constant(0), pt.constant(0)
         for cell in self.cells:
-            is_index, n = isinstance(cell, Rows), self.lengths[cell]
-            number = (cell.index if is_index else pt.arange(n)).dimshuffle(
-                [0 if axis is (cell.axis if is_index else cell) else "x" for axis in self.rows]
-            )
-            if is_index:  # a negative one counts from the end
+            n = self.lengths[cell]
+            number, along = (cell.index, cell.axis) if isinstance(cell, Rows) else (pt.arange(n), cell)
+            number = number.dimshuffle([0 if axis is along else "x" for axis in self.rows])
+            if isinstance(cell, Rows):  # a negative one counts from the end
                 number = pt.switch(number < 0, number + n, number)
                 outside = outside + (number < 0) + (number >= n)
             group = group * n + number
@@ -135,10 +153,11 @@ class Plan:
         group = group if mask is None else pt.switch(mask, group, OUTSIDE)
         return pt.broadcast_to(group, [self.lengths[axis] for axis in self.rows]).flatten()
 
-    def has_bias(self):
+    def has_bias(self) -> bool:
+        """Whether any layer has biases."""
         return any(layer.biases for layer in self.network.layers)
 
-    def arrange_layers(self, has_bias):
+    def arrange_layers(self, has_bias: bool) -> tuple[list[Variable], list[Variable]]:
         """Weights (group, n_in, n_out) and biases (group, n_out), or both without group."""
         layers, weights, biases = self.network.layers, [], []
         for layer, above in zip(layers, [*([upper.below] for upper in layers[1:]), self.columns], strict=True):
@@ -148,18 +167,21 @@ class Plan:
                 biases.append(sum(found[1:], found[0]) if found else self._make_zeros(weights[-1]))
         return weights, biases
 
-    def _merge(self, leaves, below, above):
+    def _merge(self, leaves: Sequence[Leaf], below: Sequence[AnyAxis], above: Sequence[AnyAxis]) -> Variable:
         value = self.fill(leaves, [*self.cells, *below, *above])
         if len(self.cells) < 2 and len(above) == 1:
             return value
         shape = [self.multiply_lengths(self.cells)] * bool(self.cells) + [self.lengths[axis] for axis in below] + [-1]
         return value.reshape(shape)
 
-    def _make_zeros(self, weights):
+    def _make_zeros(self, weights: Variable) -> Variable:
         return pt.zeros([*weights.shape[:-2], weights.shape[-1]], weights.dtype)
 
 
-def _find_options(network, weights, dtype):
+type Head = tuple[Variable, Axes, Plan]  # what a network's outputs, or units, are, and its axes
+
+
+def _find_options(network: Network, weights: Sequence[Variable], dtype: str | None) -> dict[str, Any]:
     dtype = dtype or np.result_type(*(w.dtype for w in weights)).name
     kinds = network.activations or ["tanh"]
     return {
@@ -168,9 +190,9 @@ def _find_options(network, weights, dtype):
     }
 
 
-def build_loglik(name, plan, labels, dtype):
-    """The Bernoulli log likelihood of labels, a `Leaf`."""
-    merged = [axis for axis in labels.axes if axis.parts]
+def build_loglik(name: str, plan: Plan, labels: Leaf, dtype: str | None) -> Variable:
+    """The Bernoulli log likelihood of labels."""
+    merged = [axis for axis in labels.axes if isinstance(axis, Axis) and axis.parts]
     if any(part.parts for axis in merged for part in axis.parts):
         raise Refused(f"{name}: axes are merged, and then masked or merged again; wanted: logit[mask]")
     mask = next((axis.mask for axis in merged if axis.mask is not None), None)
@@ -189,9 +211,9 @@ def build_loglik(name, plan, labels, dtype):
     return network_loglik(X, y, weights, biases=biases, group=group, **options)
 
 
-def build_outputs(heads, dtype):
-    """The fused outputs, or units, of networks that share all but the last layer: one for each (expression, axes,
-    `Plan`); rows and groups of all are in the same order.
+def build_outputs(heads: Sequence[Head], dtype: str | None) -> list[Variable]:
+    """The fused outputs, or units, of networks that share all but the last layer; rows and groups of all are in the
+    same order.
     """
     plan, has_bias = heads[0][2], any(plan.has_bias() for *_, plan in heads)
     weights, biases = plan.arrange_layers(has_bias)
@@ -208,7 +230,7 @@ def build_outputs(heads, dtype):
         options["differentiate_points"] = True
     out = network_output(plan.arrange_points(), weights, biases=biases, group=plan.number_rows(), **options)
     out = out.reshape((-1, out.shape[-1])) if out.ndim == 3 else out
-    found, start = [], 0
+    found, start = list[Variable](), 0
     for var, axes, other in heads:
         n = other.multiply_lengths(other.columns)
         found.append(_shape_output(out[:, start : start + n] if len(heads) > 1 else out, var, axes, other))
@@ -216,7 +238,7 @@ def build_outputs(heads, dtype):
     return found
 
 
-def _shape_output(out, var, axes, plan):
+def _shape_output(out: Variable, var: Variable, axes: Axes, plan: Plan) -> Variable:
     """Outputs (row, output) in the shape of `var`."""
     if any(axis.mask is not None for axis in axes if isinstance(axis, Axis)):
         raise Refused(f"{describe(var)} has points under a mask; wanted: a mask on top of the outputs")

@@ -5,6 +5,7 @@ unknowns, under another network, the network is exchanged, and what was typed on
 """
 
 import warnings
+from collections.abc import Iterable
 from contextlib import suppress
 
 import numpy as np
@@ -15,20 +16,24 @@ from pymc.data import MinibatchOp
 from pymc.model.fgraph import fgraph_from_model, model_from_fgraph, model_potential
 from pymc.variational.minibatch_rv import MinibatchRandomVariable, get_scaling
 from pytensor.compile.mode import Mode
-from pytensor.graph.basic import clone_get_equiv
+from pytensor.graph.basic import Apply, Variable, clone_get_equiv
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.random.basic import BernoulliRV
 from pytensor.tensor.type import TensorType
 
 from hbnn._refused import Refused
-from hbnn.fusion._arrange import Plan, build_loglik, build_outputs
+from hbnn._types import Array
+from hbnn.fusion._activations import Activation
+from hbnn.fusion._arrange import Head, Plan, build_loglik, build_outputs
 from hbnn.fusion._layers import DTYPES
 from hbnn.fusion._loglik import NetworkLogLik
 from hbnn.fusion._output import NetworkOutput
 from hbnn.fusion._read import (
+    Axes,
     Axis,
     Leaf,
+    Network,
     describe,
     get_lengths,
     is_made_by,
@@ -139,16 +144,20 @@ def fuse(model: pm.Model, *, strict: bool = True, check: bool = True, dtype: str
 
 # --- what is exchanged
 
+type Exchanges = dict[Variable, tuple[Variable, Network]]  # what takes the place of an expression, and its network
+type Found = tuple[Network, Axes, Plan, Variable]  # a network, its outputs' axes, and the fused outputs
+
 WIDEST = 32  # units that pay without a read-out: they are read out as they are, by a product with 1 and 0
 
 
-def _find_exchanges(model, dtype):
-    """What takes the place of observed variables, and of networks: {old: (new, the network)}; Refused where there is
-    nothing, and nothing where a model is fused already.
+def _find_exchanges(model: pm.Model, dtype: str | None) -> Exchanges:
+    """What takes the place of observed variables, and of networks: nothing where a model is fused already, and Refused
+    where no network is understood.
     """
     for rv in model.basic_RVs:
         _check_variable(model, rv)
-    found, search = {}, _Search(dtype)
+    found: Exchanges = {}
+    search = _Search(dtype)
     for rv in model.observed_RVs:
         node = rv.owner.inputs[0].owner if is_made_by(rv, MinibatchRandomVariable) else rv.owner
         if isinstance(node.op, BernoulliRV):
@@ -156,7 +165,7 @@ def _find_exchanges(model, dtype):
                 found[rv] = _read_bernoulli(model, rv, node, dtype)
                 continue
             except Refused as error:
-                search.refuse(error)
+                search.refused.append(error)
         search.add(rv.name, node.inputs)
     for variable in (*model.free_RVs, *model.potentials):
         search.add(variable.name, [variable])
@@ -167,14 +176,14 @@ def _find_exchanges(model, dtype):
         return {}
     names = ", ".join(rv.name for rv in model.observed_RVs)
     if search.refused:
-        deepest = max(search.refused, key=lambda error: getattr(error, "depth", 0))
+        deepest = max(search.refused, key=lambda error: error.depth)
         raise Refused(*deepest.complaints)
     if names:
         raise Refused(f"{names}: no network leads to it; wanted: pt.tanh(X @ w1) @ w2, or deeper")
     raise Refused("the model has no observed variable; wanted: pm.Bernoulli('y', ..., observed=y), or another outcome")
 
 
-def _check_variable(model, rv):
+def _check_variable(model: pm.Model, rv: Variable) -> None:
     if not isinstance(rv.type, TensorType):
         raise Refused(f"{rv.name} is a variable of pymc.dims; wanted: the same model of pm.Normal, pm.Bernoulli, …")
     if rv not in model.observed_RVs:
@@ -189,13 +198,13 @@ def _check_variable(model, rv):
         raise Refused(f"{name} has missing values; wanted: observed without masked or NaN")
 
 
-def _read_bernoulli(model, rv, node, dtype):
+def _read_bernoulli(model: pm.Model, rv: Variable, node: Apply, dtype: str | None) -> tuple[Variable, Network]:
     """The fused log likelihood of a Bernoulli variable, and the network."""
     name, value = rv.name, model.rvs_to_values[rv]
     for other in (*model.basic_RVs, *model.deterministics, *model.potentials):
         if other is not rv and rv in ancestors([other]):
             raise Refused(f"{other.name} is computed from {name}, which will be no variable; wanted: from its data")
-    axes = [Axis() for _ in range(rv.ndim)]
+    axes: Axes = [Axis() for _ in range(rv.ndim)]
     parameters = node.op.dist_params(node)
     if any(parameter.ndim != rv.ndim for parameter in parameters) or not axes:
         raise Refused(f"{name} has {rv.ndim} axes and its probability {parameters[0].ndim}; wanted: one for each label")
@@ -216,18 +225,16 @@ def _read_bernoulli(model, rv, node, dtype):
 class _Search:
     """Networks in expressions, the largest first, each expression visited once."""
 
-    def __init__(self, dtype):
-        self.dtype, self.roots, self.refused = dtype, [], []
+    def __init__(self, dtype: str | None) -> None:
+        self.dtype = dtype
+        self.roots: list[tuple[str, Variable]] = []
+        self.refused: list[Refused] = []
 
-    def add(self, name, variables):
+    def add(self, name: str, variables: Iterable[Variable]) -> None:
         self.roots += [(name, variable) for variable in variables]
 
-    def refuse(self, error):
-        self.refused.append(error)
-
-    def run(self):
-        """{expression: (what takes its place, the network)}"""
-        cuts = set()
+    def run(self) -> Exchanges:
+        cuts: set[Variable] = set()
         while True:
             found = self._visit(cuts)
             shared = _list_shared(found) - cuts
@@ -235,9 +242,10 @@ class _Search:
                 return self._build(found)
             cuts |= shared
 
-    def _visit(self, cuts):
-        """Networks by the expressions that are their outputs or last units: {expression: what `_read` gives}."""
-        found, seen = {}, set()
+    def _visit(self, cuts: set[Variable]) -> dict[Variable, Found]:
+        """Networks by the expressions that are their outputs or last units."""
+        found: dict[Variable, Found] = {}
+        seen: set[Variable] = set()
         stack = [(name, variable, False) for name, variable in reversed(self.roots)]
         while stack:
             name, var, is_inside = stack.pop()
@@ -245,32 +253,35 @@ class _Search:
                 continue
             seen.add(var)
             below = var.owner.inputs
+            read = None
             try:
                 read = self._read(name, var, cuts, is_inside)
             except Refused as error:
-                read = self.refuse(error)
+                self.refused.append(error)
             if read:
                 found[var] = read
                 below = [read[0].points.value, *(s for leaf in read[0].list_leaves() for s in leaf.sources)]
             stack += [(name, v, is_inside or is_product(var) or bool(read)) for v in reversed(below)]
         return found
 
-    def _read(self, name, var, cuts, is_inside):
-        """The network whose outputs, or last units, an expression is, its axes, `Plan`, and the fused ones; or None."""
+    def _read(self, name: str, var: Variable, cuts: set[Variable], is_inside: bool) -> Found | None:
+        """The network whose outputs, or last units, an expression is."""
         if is_product(var):
             return self._read_as(name, var, cuts, var)
         if is_sum(var):
             with suppress(Refused):  # something else is added: the products in it say what they are
-                found = self._read_as(name, var, cuts, var)
-                if found and not found[2].list_intercepts():
-                    return found
-        activation, source, scale = (is_inside and read_activation(var)) or (None, None, None)
-        if activation is None or scale != 1 or _is_cheap(activation) or var.ndim < 2:
+                read = self._read_as(name, var, cuts, var)
+                if read and not read[2].list_intercepts():
+                    return read
+        found = read_activation(var) if is_inside and var.ndim > 1 else None
+        if found is None or found[2] != 1 or _is_cheap(found[0]):
             return None
-        return self._read_as(name, var, cuts, source, activation)
+        return self._read_as(name, var, cuts, found[1], found[0])
 
-    def _read_as(self, name, var, cuts, source, activation=None):
-        axes = [Axis() for _ in range(var.ndim)]
+    def _read_as(
+        self, name: str, var: Variable, cuts: set[Variable], source: Variable, activation: Activation | None = None
+    ) -> Found | None:
+        axes: Axes = [Axis() for _ in range(var.ndim)]
         network = read_network(name, source, axes, cuts, activation)
         if not network.activations:
             return None
@@ -281,9 +292,10 @@ class _Search:
                 return None
         return network, axes, plan, build_outputs([(var, axes, plan)], self.dtype)[0]
 
-    def _build(self, found):
+    def _build(self, found: dict[Variable, Found]) -> Exchanges:
         """The fused outputs; networks with the same hidden layers become one."""
-        heads, new = {}, {}
+        heads: dict[Variable, list[Head]] = {}
+        new: Exchanges = {}
         for var, (network, axes, plan, out) in found.items():
             new[var] = out, network
             if not network.is_ended():
@@ -296,11 +308,11 @@ class _Search:
         return new
 
 
-def _is_cheap(activation):
+def _is_cheap(activation: Activation) -> bool:
     return activation == "relu" or activation[0] == "leaky_relu"
 
 
-def _list_shared(found):
+def _list_shared(found: dict[Variable, Found]) -> set[Variable]:
     """Units that several networks have, the last ones only, unless all of these networks are read-outs of them."""
     networks, shared = [network for network, *_ in found.values()], set()
     for k, one in enumerate(networks):
@@ -312,7 +324,7 @@ def _list_shared(found):
     return shared
 
 
-def _align(first, other):
+def _align(first: Plan, other: Plan) -> bool:
     """Whether two networks with the same hidden layers have the same points and groups; then in the same order."""
     here, there = first.network.top_axes, other.network.top_axes
     names = {b: a for a, b in zip(here, there, strict=True) if isinstance(a, Axis) and isinstance(b, Axis)}
@@ -326,7 +338,7 @@ def _align(first, other):
     return first.is_stacked() == other.is_stacked()
 
 
-def _exchange(model, exchanged):
+def _exchange(model: pm.Model, exchanged: dict[Variable, Variable]) -> pm.Model:
     """A new model in which observed variables are potentials, and the outputs of networks those of fused ones."""
     starts, bare = model.rvs_to_initial_values, object.__new__(type(model))
     # PyMC does not copy a model with initial values: here is the same one without
@@ -350,11 +362,14 @@ def _exchange(model, exchanged):
     return fast
 
 
-def _compare(model, found, dtype=None, n_points=2, seed=0):
+def _compare(model: pm.Model, found: Exchanges, dtype: str | None) -> None:
     """RuntimeError where a likelihood or an output, as functions of weights, biases and unknown points, or their
     gradients, differ from the fused ones.
     """
-    rng, inputs, labels, totals = np.random.default_rng(seed), [], [], ([], [])
+    rng = np.random.default_rng(0)
+    inputs: list[tuple[Variable, tuple[int, ...], float]] = []
+    labels: list[tuple[str, str]] = []
+    totals: tuple[list[Variable], list[Variable]] = [], []
     for old, (new, network) in found.items():
         what = f"the log likelihood of {old.name}" if old in model.observed_RVs else describe(old)
         if old in model.observed_RVs:
@@ -378,8 +393,8 @@ def _compare(model, found, dtype=None, n_points=2, seed=0):
     stock = pytensor.function(variables, totals[0], mode="FAST_COMPILE", on_unused_input="ignore")
     mode = Mode("numba", "fast_compile")  # Numba keeps the compiled kernel for the sampler
     fused = pytensor.function(variables, totals[1], mode=mode, on_unused_input="ignore")
-    scale, points = 1.0, []
-    while len(points) < n_points:
+    scale, points = 1.0, list[tuple[list[Array], list[Array]]]()
+    while len(points) < 2:
         values = [np.asarray(scale * size * rng.normal(size=shape), v.dtype) for v, shape, size in inputs]
         expected = stock(*values)
         if all(np.isfinite(a).all() for a in expected):

@@ -12,15 +12,18 @@ from typing import Any
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.gradient import DisconnectedType, disconnected_type, grad_not_implemented
-from pytensor.graph.basic import Apply
+from pytensor.graph.basic import Apply, Variable
 from pytensor.link.numba.dispatch.basic import register_funcify_and_cache_key
 from pytensor.tensor.variable import TensorVariable
 
+from hbnn._types import Array
 from hbnn.fusion import _layers
 from hbnn.fusion._activations import Activation, njit
 from hbnn.fusion._layers import CHUNK, Networks, list_rows, make_networks
 from hbnn.fusion._rows import arrange
 from hbnn.fusion._simd import LANES
+
+type Inputs = Sequence[Variable]
 
 
 @lru_cache
@@ -42,7 +45,7 @@ def make_kernels(activations: tuple[Activation, ...], dtype: str, has_bias: bool
     find_places, go_up, go_back = make_networks(activations, dtype, has_bias)
 
     @njit
-    def forward(X, order, first, theta, sizes, plan, out):
+    def forward(X, order, first, theta, sizes, plan, out):  # type: ignore[no-untyped-def]
         places, n_rows = find_places(sizes, plan)
         last, n_groups, n_columns, stop = len(sizes) - 1, theta.shape[0], 0, 0
         if X.shape[1] != sizes[0] or theta.shape[1] != places[0][last]:
@@ -74,7 +77,7 @@ def make_kernels(activations: tuple[Activation, ...], dtype: str, has_bias: bool
         return units
 
     @njit
-    def back(units, cotangent, order, first, theta, sizes, plan, gradient, to_points):
+    def back(units, cotangent, order, first, theta, sizes, plan, gradient, to_points):  # type: ignore[no-untyped-def]
         places, n_rows = find_places(sizes, plan)
         last, stop, wanted = len(sizes) - 1, 0, to_points.size > 0
         outputs = places[1][last]
@@ -106,22 +109,22 @@ def make_kernels(activations: tuple[Activation, ...], dtype: str, has_bias: bool
 class _Networks(Networks):
     """The way forward or back; `differentiate_points`: whether X has a gradient, too."""
 
-    __props__ = (*Networks.__props__, "differentiate_points")
+    __props__ = (*Networks.__props__, "differentiate_points")  # type: ignore[assignment]
 
-    def __init__(self, *args, differentiate_points: bool = False, **options) -> None:
+    def __init__(self, *args: Any, differentiate_points: bool = False, **options: Any) -> None:
         super().__init__(*args, **options)
         self.differentiate_points = bool(differentiate_points)
 
-    def get_rows(self, X, index):
-        """Points as rows, and the order of groups, of arrays."""
-        return (X, *index) if self.in_rows else list_rows(X)
+    def get_rows(self, X: Array, index: Sequence[Array]) -> tuple[Array, Array, Array]:
+        """Points as rows, and the order of groups."""
+        return (X, index[0], index[1]) if self.in_rows else list_rows(X)
 
     @property
-    def arguments(self):
+    def arguments(self) -> str:
         """What generated code calls the points and what else comes before the parameters."""
         return "X, order, first" if self.in_rows else "X"
 
-    def write_rows(self):
+    def write_rows(self) -> list[str]:
         """Lines of code that leave `points`, `order`, `first` and `n_groups`."""
         if self.in_rows:
             return ["    points, n_groups = np.ascontiguousarray(X), first.shape[0] - 1"]
@@ -133,7 +136,7 @@ class NetworkOutput(_Networks):
     output) or (row, output), and the units that `NetworkGradient` wants.
     """
 
-    def make_node(self, X, *inputs):
+    def make_node(self, X: Any, *inputs: Any) -> Apply:
         n_index = 2 * self.in_rows
         index = [pt.cast(pt.as_tensor(value), "int64") for value in inputs[:n_index]]
         X, *parameters = self.read_inputs(X, inputs[n_index:])
@@ -141,7 +144,7 @@ class NetworkOutput(_Networks):
         out = pt.tensor(dtype=self.dtype, shape=shape)
         return Apply(self, [X, *index, *parameters], [out, pt.tensor(dtype=self.dtype, shape=(None,))])
 
-    def perform(self, node, inputs, outputs):
+    def perform(self, node: Apply, inputs: Sequence[Array], outputs: Sequence[list[Array]]) -> None:
         X, *inputs = (np.ascontiguousarray(value) for value in inputs)
         n_index = 2 * self.in_rows
         points, order, first = self.get_rows(X, inputs[:n_index])
@@ -150,11 +153,11 @@ class NetworkOutput(_Networks):
         outputs[1][0] = forward(points, order, first, theta, sizes, self.plan, out)
         outputs[0][0] = out.reshape(*X.shape[:-1], sizes[-1])
 
-    def connection_pattern(self, node):
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
         n_index = 2 * self.in_rows
         return [[not 1 <= i <= n_index] * 2 for i in range(len(node.inputs))]
 
-    def pullback(self, inputs, outputs, cotangents):
+    def pullback(self, inputs: Inputs, outputs: Inputs, cotangents: Inputs) -> list[Variable]:
         if not isinstance(cotangents[1].type, DisconnectedType):
             raise NotImplementedError("a derivative of the hidden units; wanted: of the outputs")
         gradient = NetworkGradient(
@@ -175,7 +178,7 @@ class NetworkOutput(_Networks):
 class NetworkGradient(_Networks):
     """The way back: units, cotangents of the outputs, and the inputs of `NetworkOutput` in; the gradients out."""
 
-    def make_node(self, units, cotangent, X, *inputs):
+    def make_node(self, units: Variable, cotangent: Variable, X: Variable, *inputs: Variable) -> Apply:
         parameters = inputs[2 * self.in_rows :]
         outputs = [
             pt.tensor(dtype=self.dtype, shape=value.type.shape)
@@ -183,7 +186,7 @@ class NetworkGradient(_Networks):
         ]
         return Apply(self, [units, pt.cast(cotangent, self.dtype), X, *inputs], outputs)
 
-    def perform(self, node, inputs, outputs):
+    def perform(self, node: Apply, inputs: Sequence[Array], outputs: Sequence[list[Array]]) -> None:
         units, cotangent, X, *inputs = (np.ascontiguousarray(value) for value in inputs)
         n_index = 2 * self.in_rows
         points, order, first = self.get_rows(X, inputs[:n_index])
@@ -197,12 +200,12 @@ class NetworkGradient(_Networks):
         for output, value in zip(outputs, values, strict=True):
             output[0] = value
 
-    def pullback(self, inputs, outputs, cotangents):
+    def pullback(self, inputs: Inputs, outputs: Inputs, cotangents: Inputs) -> list[Variable]:
         raise NotImplementedError("second derivatives of a fused network; wanted: the model before fuse")
 
 
 @register_funcify_and_cache_key(NetworkOutput)
-def _dispatch_output(op, node, **kwargs):
+def _dispatch_output(op: NetworkOutput, node: Apply, **kwargs: Any) -> tuple[Callable, str]:
     w, b, _ = _layers.name_parts(op.n_layers, op.has_bias)
     lines = [
         f"def network_output({op.arguments}, {', '.join(w + b)}):",
@@ -217,7 +220,7 @@ def _dispatch_output(op, node, **kwargs):
 
 
 @register_funcify_and_cache_key(NetworkGradient)
-def _dispatch_gradient(op, node, **kwargs):
+def _dispatch_gradient(op: NetworkGradient, node: Apply, **kwargs: Any) -> tuple[Callable, str]:
     w, b, _ = _layers.name_parts(op.n_layers, op.has_bias)
     gradients = [f"d{name}" for name in w + b]
     if op.differentiate_points:
@@ -237,7 +240,7 @@ def _dispatch_gradient(op, node, **kwargs):
     return _layers.compile_lines(op, "network_gradient", lines, __file__, back=back)
 
 
-def _register_jax():
+def _register_jax() -> None:
     """The same Ops as plain JAX expressions, for NumPyro and BlackJAX, where JAX is installed."""
     try:
         import jax
@@ -246,21 +249,22 @@ def _register_jax():
         return
     from pytensor.link.jax.dispatch import jax_funcify
 
-    def predict(op, X, inputs):
+    def predict(op: _Networks, X: Any, inputs: Sequence[Any]) -> Any:
         order, first = inputs[:2] if op.in_rows else (None, None)
         out = _layers.apply_layers_jax(op, X, order, first, inputs[2 * op.in_rows :])
         return jnp.zeros((len(X), out.shape[1]), op.dtype).at[order].set(out) if op.in_rows else out
 
     @jax_funcify.register(NetworkOutput)
-    def _dispatch_jax_output(op, node, **kwargs):
-        def network_output(X, *inputs):  # JAX keeps no units: it differentiates this by itself
+    def _dispatch_jax_output(op: NetworkOutput, node: Apply, **kwargs: Any) -> Callable:
+        def network_output(X: Any, *inputs: Any) -> tuple[Any, Any]:
+            # JAX keeps no units: it differentiates this by itself
             return predict(op, X, inputs), jnp.zeros(0, op.dtype)
 
         return network_output
 
     @jax_funcify.register(NetworkGradient)
-    def _dispatch_jax_gradient(op, node, **kwargs):
-        def network_gradient(units, cotangent, X, *inputs):
+    def _dispatch_jax_gradient(op: NetworkGradient, node: Apply, **kwargs: Any) -> Callable:
+        def network_gradient(units: Any, cotangent: Any, X: Any, *inputs: Any) -> list[Any]:
             index, parameters = inputs[: 2 * op.in_rows], inputs[2 * op.in_rows :]
             slopes = jax.vjp(lambda X, *p: predict(op, X, (*index, *p)), X, *parameters)[1](cotangent)
             return slopes[not op.differentiate_points :]

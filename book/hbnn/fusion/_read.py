@@ -7,7 +7,9 @@ is summed over; the factor that carries the next layer's units is the weights. T
 counts groups and which counts points, and in what order `_loglik.network_loglik` wants them.
 """
 
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pytensor.scalar as ps
@@ -27,18 +29,23 @@ from pytensor.tensor.shape import Reshape, SpecifyShape
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor, indices_from_subtensor
 
 from hbnn._refused import Refused
+from hbnn.fusion._activations import Activation
 from hbnn.fusion._recognise import get_number, read_activation
 
 LONGEST = 200  # nodes of an expression of weights
 
 # --- axes, and what is read
 
+type AnyAxis = Axis | Taken | Rows
+type Axes = list[AnyAxis]
+type Term = tuple[Variable, Axes]  # an expression and its axes
+
 
 @dataclass(eq=False)
 class Axis:
     """An axis, known by identity; it may hold several others one after the other, or those elements under a mask."""
 
-    parts: tuple = ()
+    parts: tuple["Axis", ...] = ()
     mask: Variable | None = None
 
 
@@ -62,41 +69,41 @@ class Leaf:
     """An expression that is used as it is, and its axes; what it is computed from, where it is none of the model's."""
 
     value: Variable
-    axes: list
-    sources: list = None
+    axes: Axes
+    sources: list[Variable] = field(default_factory=list)
 
-    def __post_init__(self):
-        self.sources = [self.value] if self.sources is None else self.sources
+    def __post_init__(self) -> None:
+        self.sources = self.sources or [self.value]
 
 
 @dataclass
 class Layer:
-    weights: list  # leaves, to be multiplied
+    weights: list[Leaf]  # to be multiplied
     below: Axis  # the units or features that the sum goes over
-    biases: list  # to be added up, each of them leaves to be multiplied
+    biases: list[list[Leaf]]  # to be added up, each of them leaves to be multiplied
 
-    def list_leaves(self):
+    def list_leaves(self) -> list[Leaf]:
         return [*self.weights, *(leaf for bias in self.biases for leaf in bias)]
 
 
 @dataclass
 class Network:
     points: Leaf
-    layers: list  # first to last
-    activations: list  # of all layers but the last; of the last one too, where the network has no read-out
-    units: list  # what the activations give, in the same order
-    top_axes: list = None  # of the last of these
+    layers: list[Layer]  # first to last
+    activations: list[Activation]  # of all layers but the last; of the last one too, where the network has no read-out
+    units: list[Variable]  # what the activations give, in the same order
+    top_axes: Axes = field(default_factory=list)  # of the last of these
 
-    def is_ended(self):
+    def is_ended(self) -> bool:
         """Whether it ends with units that are not read out."""
         return len(self.activations) == len(self.layers)
 
-    def list_leaves(self):
+    def list_leaves(self) -> list[Leaf]:
         """Weights and biases of all layers."""
         return [leaf for layer in self.layers for leaf in layer.list_leaves()]
 
 
-def unfold(axes):
+def unfold(axes: Iterable[AnyAxis]) -> Iterator[Axis]:
     """The axes without those of which one element is taken; in place of an axis of several, these."""
     for axis in axes:
         if isinstance(axis, Rows):
@@ -105,23 +112,23 @@ def unfold(axes):
             yield from unfold(axis.parts) if axis.parts else (axis,)
 
 
-def list_rows(leaves):
+def list_rows(leaves: Iterable[Leaf]) -> list[Rows]:
     """The axes of these that are groups, indexed by rows."""
     return [axis for leaf in leaves for axis in leaf.axes if isinstance(axis, Rows)]
 
 
-def is_same(a, b):
+def is_same(a: Variable | None, b: Variable | None) -> bool:
     """Whether two expressions compute the same."""
     return a is b or (a is not None and b is not None and equal_computations([a], [b]))
 
 
-def is_made_by(var, kind):
+def is_made_by(var: Variable, kind: Any) -> bool:
     """Whether `var` is made by an Op, or an elementwise scalar Op, of this kind."""
     op = var.owner.op if var.owner else None
     return isinstance(op, kind) or (isinstance(op, Elemwise) and isinstance(op.scalar_op, kind))
 
 
-def describe(var):
+def describe(var: Variable) -> str:
     """An expression as an error calls it."""
     if var.name or var.owner is None:
         return var.name or str(var)
@@ -131,7 +138,7 @@ def describe(var):
     return f"{kind} of {', '.join(list(dict.fromkeys(names))[:3]) or 'constants'}"
 
 
-def is_random(var):
+def is_random(var: Variable) -> bool:
     """Whether an expression depends on a random variable, observed or not."""
     return any(isinstance(v.type, RandomType) for v in ancestors([var]))
 
@@ -139,13 +146,13 @@ def is_random(var):
 # --- expressions that only move axes
 
 
-def _step(var, axes):
+def _step(var: Variable, axes: Axes) -> Term | None:
     """The expression that `var` rearranges, with its axes; None where `var` does more than that."""
     if var.owner is None or not var.owner.inputs:
         return None
     op, (source, *rest) = var.owner.op, var.owner.inputs
     if isinstance(op, DimShuffle):
-        found = [Taken() for _ in range(source.ndim)]
+        found: Axes = [Taken() for _ in range(source.ndim)]
         for axis, k in zip(axes, op.new_order, strict=True):
             if k != "x":
                 found[k] = axis
@@ -163,19 +170,20 @@ def _step(var, axes):
     return _step_reshape(source, var, axes) if isinstance(op, Reshape) else None
 
 
-def _step_index(source, indices, axes):
-    found, axes = [], iter(axes)
+def _step_index(source: Variable, indices: Sequence[Any], axes: Axes) -> Term | None:
+    found: Axes = []
+    left = iter(axes)
     for index in (*indices, *[slice(None)] * (source.ndim - len(indices))):
         if isinstance(index, Constant):
             found.append(Taken(int(index.data)))
         elif index == slice(None):
-            found.append(next(axes))
+            found.append(next(left))
         else:
             return None
     return source, found
 
 
-def _step_mask(source, indices, axes):
+def _step_mask(source: Variable, indices: Sequence[Any], axes: Axes) -> Term | None:
     """``logit[mask]``, and ``logit[mask.nonzero()]``."""
     mask = indices[0]
     if len(indices) > 1 and all(isinstance(i, Variable) and is_made_by(i, Nonzero) for i in indices):
@@ -184,10 +192,10 @@ def _step_mask(source, indices, axes):
     if len(indices) > 1 or isinstance(mask, slice) or mask.type.dtype != "bool":
         return None
     parts = _split(axes[0], mask.ndim, mask)
-    return parts and (source, [*parts, *axes[1:]])
+    return (source, [*parts, *axes[1:]]) if parts else None
 
 
-def _split(axis, n, mask=None):
+def _split(axis: AnyAxis, n: int, mask: Variable | None = None) -> list[Axis] | None:
     if not isinstance(axis, Axis):
         return None
     if not axis.parts:
@@ -195,9 +203,10 @@ def _split(axis, n, mask=None):
     return list(axis.parts) if len(axis.parts) == n and is_same(axis.mask, mask) else None
 
 
-def _step_reshape(source, var, axes):
+def _step_reshape(source: Variable, var: Variable, axes: Axes) -> Term | None:
     """Axes that are merged, and axes of length 1 that come and go, told by their lengths."""
-    before, after, found = get_lengths(source), get_lengths(var), []
+    before, after = get_lengths(source), get_lengths(var)
+    found: Axes = []
     i = j = 0
     while i < len(before) or j < len(after):
         left, right = before[i:], after[j:]
@@ -213,44 +222,43 @@ def _step_reshape(source, var, axes):
             return None
         elif left[0] < right[0]:
             n = _count_factors(left, right[0])
-            parts = n and _split(axes[j], n)
-            if not parts:
+            if not n or not (parts := _split(axes[j], n)):
                 return None
             found += parts
             i, j = i + n, j + 1
         else:
             n = _count_factors(right, left[0])
-            parts = tuple(axes[j : j + n])
-            if not n or not all(isinstance(axis, Axis) for axis in parts):
+            merged = [axis for axis in axes[j : j + n] if isinstance(axis, Axis)]
+            if not n or len(merged) < n:
                 return None
-            found.append(Axis(parts))
+            found.append(Axis(tuple(merged)))
             i, j = i + 1, j + n
     return source, found
 
 
-def _count_factors(lengths, wanted):
+def _count_factors(lengths: Sequence[int], wanted: int) -> int:
     """How many of the first lengths have the product that is wanted; 0 where none."""
     products = np.cumprod(lengths).tolist()
     return products.index(wanted) + 1 if wanted in products else 0
 
 
-def get_lengths(var):
-    """The lengths of an expression's axes (tuple of int), computed where its type does not tell."""
+def get_lengths(var: Variable) -> tuple[int, ...]:
+    """The lengths of an expression's axes, computed where its type does not tell."""
     shape = var.type.shape
     return tuple(var.shape.eval(mode="FAST_COMPILE").tolist()) if None in shape else shape
 
 
-def _peel(var, axes):
+def _peel(var: Variable, axes: Axes) -> Term:
     """The first expression that does more than to rearrange another one, and its axes."""
     while (found := _step(var, axes)) is not None:
         var, axes = found
     return var, axes
 
 
-def _read_leaf(var, axes):
+def _read_leaf(var: Variable, axes: Axes) -> Leaf:
     """Weights are not looked into: only added axes and indices of groups are taken off, as from within `mu + z[g]`."""
-    while is_made_by(var, DimShuffle):
-        var, axes = _step(var, axes)
+    while is_made_by(var, DimShuffle) and (moved := _step(var, axes)):
+        var, axes = moved
     leaf = Leaf(var, list(axes))
     if is_made_by(var, AdvancedSubtensor):
         return _read_index(leaf) or leaf
@@ -259,7 +267,7 @@ def _read_leaf(var, axes):
     return leaf
 
 
-def _read_index(leaf):
+def _read_index(leaf: Leaf) -> Leaf | None:
     """``w[g]`` and ``w[g1, g2]``: axes that rows index in place of the axis of rows."""
     source, *rest = leaf.value.owner.inputs
     indices = indices_from_subtensor(rest, leaf.value.owner.op.idx_list)
@@ -267,13 +275,14 @@ def _read_index(leaf):
     is_index = all(not isinstance(indices[k], slice) and indices[k].ndim == 1 for k in at)
     if not is_index or any(indices[k].type.dtype == "bool" for k in at) or at != [*range(at[0], at[-1] + 1)]:
         return None
-    if not isinstance(leaf.axes[at[0]], Axis) or leaf.axes[at[0]].parts:
+    axis = leaf.axes[at[0]]
+    if not isinstance(axis, Axis) or axis.parts:
         return None
-    groups = [Rows(indices[k], leaf.axes[at[0]]) for k in at]
+    groups = [Rows(indices[k], axis) for k in at]
     return Leaf(source, [*leaf.axes[: at[0]], *groups, *leaf.axes[at[0] + 1 :]])
 
 
-def _holds_index(var):
+def _holds_index(var: Variable) -> bool:
     """Whether an elementwise expression has an index, written out in full, which steps of time make too long."""
     nodes = [var]
     for v in nodes:
@@ -284,7 +293,7 @@ def _holds_index(var):
     return any(is_made_by(v, AdvancedSubtensor) for v in nodes)
 
 
-def _lift(leaf):
+def _lift(leaf: Leaf) -> Leaf | None:
     """An elementwise expression of indexed weights as the same one before the index; None where rows have a part."""
     leaves = [_read_leaf(*operand) for operand in _list_operands(leaf.value, leaf.axes)]
     leaves = [Leaf(spread(a, a.axes), [x for x in a.axes if not isinstance(x, Taken)], a.sources) for a in leaves]
@@ -297,18 +306,18 @@ def _lift(leaf):
     return Leaf(value, order, [source for a in leaves for source in a.sources])
 
 
-def merge_rows(leaves):
+def merge_rows(leaves: Iterable[Leaf]) -> None:
     """The same index of the same rows becomes one axis in all of them."""
-    known = []
+    known: list[Rows] = []
     for leaf in leaves:
         for k, axis in enumerate(leaf.axes):
             if isinstance(axis, Rows):
                 same = (a for a in known if a.axis is axis.axis and is_same(a.index, axis.index))
-                leaf.axes[k] = next(same, axis)
-                known += [axis] * (leaf.axes[k] is axis and axis not in known)
+                leaf.axes[k] = found = next(same, axis)
+                known += [found] * (found not in known)
 
 
-def spread(leaf, order):
+def spread(leaf: Leaf, order: Iterable[AnyAxis]) -> Variable:
     """The expression with these axes in this order, of length 1 where it lacks one."""
     taken = tuple(axis.index if isinstance(axis, Taken) else slice(None) for axis in leaf.axes)
     axes = [axis for axis in leaf.axes if not isinstance(axis, Taken)]
@@ -323,7 +332,7 @@ def spread(leaf, order):
     return value.dimshuffle(pattern) if pattern != list(range(len(axes))) else value
 
 
-def _list_operands(var, axes):
+def _list_operands(var: Variable, axes: Axes) -> Iterator[Term]:
     """What an expression is made of; an operand has no part in an axis along which it is broadcast."""
     for source in var.owner.inputs:
         flags = zip(axes, source.type.broadcastable, var.type.broadcastable, strict=False)
@@ -336,21 +345,23 @@ MINUS, SCALES = pt.constant(np.int8(-1)), ps.Mul | ps.TrueDiv | ps.Neg
 _LINKS = ps.Add | ps.Sub | ps.Identity | ps.Cast | DimShuffle | Reshape | SpecifyShape | Subtensor | ViewOp
 
 
-def _read_linear(name, var, axes, above):
+def _read_linear(
+    name: str, var: Variable, axes: Axes, above: Axis | None
+) -> tuple[Variable, Axes, list[Leaf], list[list[Leaf]]]:
     """What is multiplied and shifted to give `var`, its axes, the factors of that, and the biases."""
-    scale, biases = [], []
+    scale: list[Leaf] = []
+    biases: list[list[Leaf]] = []
     while True:
         var, axes = _peel(var, axes)
         found = _split_terms(var, axes, above) if is_made_by(var, ps.Add | ps.Sub | SCALES) else None
+        if found is None and is_made_by(var, ps.Add | ps.Sub):
+            raise Refused(
+                f"{name}: a sum of {' and '.join(map(describe, var.owner.inputs))}, each with a value for every point; "
+                "wanted: one product of points and weights, and biases, such as X @ w + b, or b[group] for rows"
+            )
         if found is None:
             return var, axes, scale, biases
         k, terms, others = found
-        if k is None:
-            both = " and ".join(map(describe, others)) or describe(var)
-            raise Refused(
-                f"{name}: a sum of {both}, each with a value for every point; wanted: one product of points and "
-                "weights, and biases, such as X @ w + b, or b[group] for rows"
-            )
         if is_made_by(var, SCALES):
             scale += others
         else:
@@ -360,27 +371,26 @@ def _read_linear(name, var, axes, above):
         var, axes = terms[k]
 
 
-def _split_terms(var, axes, above):
+def _split_terms(var: Variable, axes: Axes, above: Axis | None) -> tuple[int, list[Term], list[Leaf]] | None:
     """Which of its terms a sum, or a product, of one expression and of biases, or factors, is about; all terms, and the
-    others as leaves. None where it is no such product; no number, and what is as long as all, where no such sum.
+    others as leaves.
     """
     terms = list(_list_operands(var, axes))
     leaves = [_read_leaf(*term) for term in terms]
     every = {axis for leaf in leaves for axis in unfold(leaf.axes)}
     full = [k for k, leaf in enumerate(leaves) if set(unfold(leaf.axes)) == every and not list_rows([leaf])]
     others = [leaf for k, leaf in enumerate(leaves) if full != [k]]
-    is_scale = is_made_by(var, SCALES)
     points = every - {above}
     is_one = len(full) == 1 and not any(points and points <= set(unfold(x.axes)) and not list_rows([x]) for x in others)
     if is_made_by(var, ps.TrueDiv):
         one = np.ones((), var.dtype)
         is_one, others = is_one and full == [0], [Leaf(one / x.value, x.axes, x.sources) for x in others]
     if not is_one:
-        return None if is_scale else (None, terms, [terms[k][0] for k in full])
+        return None
     return full[0], terms, [Leaf(MINUS, [])] if is_made_by(var, ps.Neg) else others
 
 
-def _read_product(var, axes):
+def _read_product(var: Variable, axes: Axes) -> tuple[list[Term], Axis] | None:
     """The factors of a sum of products with their axes, and the axis summed over; None where there is none."""
     op, below = var.owner.op if var.owner else None, Axis()
     if isinstance(op, Dot) or (isinstance(op, Blockwise) and isinstance(op.core_op, Dot)):
@@ -395,18 +405,18 @@ def _read_product(var, axes):
     return None
 
 
-def is_product(var):
+def is_product(var: Variable) -> bool:
     """Whether `var` is a product of matrices as `read_network` knows it."""
     return is_made_by(var, Einsum) or _read_product(var, [Axis() for _ in range(var.ndim)]) is not None
 
 
-def is_sum(var):
+def is_sum(var: Variable) -> bool:
     """Whether something is added to such a product."""
     ways = walk([var], lambda v: v.owner.inputs if is_made_by(v, _LINKS) else None)
     return is_made_by(var, ps.Add | ps.Sub) and any(map(is_product, ways))
 
 
-def _read_outer(var, axes, above):
+def _read_outer(var: Variable, axes: Axes, above: AnyAxis | None) -> tuple[list[Term], Axis] | None:
     """``x[:, None] * w``, a product of one feature."""
     above = axes[-1] if above is None and axes else above
     if not is_made_by(var, ps.Mul) or len(var.owner.inputs) != 2:
@@ -418,30 +428,30 @@ def _read_outer(var, axes, above):
     return factors, Axis()
 
 
-def _find_weights(factors, axes, above):
+def _find_weights(factors: list[Term], axes: Axes, above: Axis | None) -> int | None:
     """Which of the two factors is the weights, 0 or 1; None where it cannot be told."""
     tests = _list_signs(factors, axes, above)
     return next((test.index(True) for test in tests if sum(test) == 1), None)
 
 
-def _list_signs(factors, axes, above):
+def _list_signs(factors: list[Term], axes: Axes, above: Axis | None) -> Iterator[list[bool]]:
     """What tells weights from units, from the surest sign to the weakest: for both factors whether it is there."""
     leaves = [_read_leaf(*factor) for factor in factors]
     rows = [set(unfold(leaf.axes)) for leaf in leaves]
     yield [above in found for found in rows]
     yield [bool(list_rows([leaf])) and _is_any_random(leaf) for leaf in leaves]
     yield [rows[0] < rows[1], rows[1] < rows[0]]
-    yield [_read_units(*factor, None)[-1] is not None for factor in reversed(factors)]
+    yield [_read_units(var, its, None)[-1] is not None for var, its in reversed(factors)]
     yield [any(isinstance(axis, Taken) and axis in axes for axis in leaf.axes) for leaf in leaves]
     yield [_is_any_random(leaf) for leaf in leaves]
     yield [above is None and len(axes) > 1 and axes[-1] in found for found in rows]
 
 
-def _is_any_random(leaf):
+def _is_any_random(leaf: Leaf) -> bool:
     return any(map(is_random, leaf.sources))
 
 
-def _read_layer(name, var, axes, above, depth=0):
+def _read_layer(name: str, var: Variable, axes: Axes, above: Axis | None, depth: int) -> tuple[Layer, Term]:
     """A layer, and the units or points below it with their axes; Refused with what stands there instead."""
     var, axes, scale, biases = _read_linear(name, var, axes, above)
     product = _read_product(var, axes) or _read_outer(var, axes, above)
@@ -458,9 +468,11 @@ def _read_layer(name, var, axes, above, depth=0):
     return Layer([_read_leaf(*factors[which]), *scale], below, biases), factors[1 - which]
 
 
-def _read_units(var, axes, below):
+def _read_units(
+    var: Variable, axes: Axes, below: Axis | None
+) -> tuple[Variable, Axes, list[Leaf], tuple[Activation, Variable] | None]:
     """Units with their axes, what they are multiplied by, and of which activation of what they are; None: of none."""
-    factors = []
+    factors: list[Leaf] = []
     while True:
         whole = var, axes
         if not is_random(var):
@@ -468,9 +480,9 @@ def _read_units(var, axes, below):
         var, axes = _peel(var, axes)
         found = read_activation(var)
         if found:
-            *found, scale = found
+            activation, source, scale = found
             factors += [Leaf(pt.constant(np.asarray(scale, var.dtype)), [])] * (scale != 1)
-            return var, axes, factors, found
+            return var, axes, factors, (activation, source)
         split = _split_terms(var, axes, below) if is_made_by(var, SCALES) else None
         if split is None:
             return *whole, factors, None
@@ -479,12 +491,14 @@ def _read_units(var, axes, below):
         factors += others
 
 
-def read_network(name, var, axes, cuts=(), activation=None):
+def read_network(
+    name: str, var: Variable, axes: Axes, cuts: Collection[Variable] = (), activation: Activation | None = None
+) -> Network:
     """The network whose outputs `var` is, or the layer below its last units where `activation` is theirs; Refused with
     what stands there instead, which has the number of layers read as `depth`. Units among `cuts` are points.
     """
-    network, above, refused = Network(None, [], [], []), None, None
-    pending = activation and (activation, None)
+    network, above, refused = Network(Leaf(var, axes), [], [], []), None, None
+    pending: tuple[Activation, Variable] | None = (activation, None) if activation else None
     while True:
         try:
             layer, units = _read_layer(name, var, axes, above, len(network.layers))
@@ -497,7 +511,7 @@ def read_network(name, var, axes, cuts=(), activation=None):
             network.units.insert(0, pending[1])
         top, axes, factors, found = _read_units(*units, layer.below)
         layer.weights += factors
-        network.points = top, axes
+        network.points = Leaf(top, axes)
         if not is_random(top):
             break
         if found is None or top in cuts:
@@ -508,20 +522,21 @@ def read_network(name, var, axes, cuts=(), activation=None):
     if refused and not network.activations:
         refused.depth = len(network.layers)
         raise refused
-    network.points = Leaf(*_peel_points(*network.points))
+    network.points = _peel_points(network.points.value, network.points.axes)
     return network
 
 
-def _peel_points(var, axes):
+def _peel_points(var: Variable, axes: Axes) -> Leaf:
     """Points are not looked into: only added axes, and lengths that are merged, are taken off."""
-    while is_made_by(var, DimShuffle) or (
-        is_made_by(var, Reshape) and any(isinstance(axis, Axis) and axis.parts for axis in axes)
-    ):
-        var, axes = _step(var, axes)
-    return var, list(axes)
+    while (
+        is_made_by(var, DimShuffle)
+        or (is_made_by(var, Reshape) and any(isinstance(axis, Axis) and axis.parts for axis in axes))
+    ) and (moved := _step(var, axes)):
+        var, axes = moved
+    return Leaf(var, list(axes))
 
 
-def _say_units(name, var):
+def _say_units(name: str, var: Variable) -> str:
     if is_made_by(var, RandomVariable):
         return f"{name}: the points {describe(var)} are random; wanted: pm.Data or an array"
     return (
@@ -530,7 +545,7 @@ def _say_units(name, var):
     )
 
 
-def read_sigmoid(name, parameters, axes):
+def read_sigmoid(name: str, parameters: Sequence[Variable], axes: Axes) -> Term:
     """The logit, and its axes, of a Bernoulli variable's probability."""
     p, axes = _peel(parameters[0], axes)
     z = p.owner.inputs[0] if is_made_by(p, ps.Sigmoid) else _peel_logistic(p)
@@ -541,7 +556,7 @@ def read_sigmoid(name, parameters, axes):
     return z, axes
 
 
-def _peel_logistic(p):
+def _peel_logistic(p: Variable) -> Variable | None:
     """z of ``1 / (1 + exp(-z))``."""
     if is_made_by(p, ps.TrueDiv) and get_number(p.owner.inputs[0]) == 1:
         total = p.owner.inputs[1]

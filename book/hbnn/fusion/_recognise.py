@@ -1,21 +1,26 @@
 """Which activation is it? Typed by name or from its parts, it is known by its values."""
 
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from pytensor.compile.rewriting import inline_ofg_node
-from pytensor.graph.basic import Constant, equal_computations
+from pytensor.graph.basic import Apply, Constant, Variable, equal_computations
 from pytensor.tensor.basic import Alloc
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.special import LogAddExp
 from scipy.special import erfc
 
+from hbnn._types import Floats
+from hbnn.fusion._activations import Activation
+
 NODES = 25  # an activation has fewer
-_OPENED = WeakKeyDictionary()
+_OPENED: WeakKeyDictionary[Variable, Variable] = WeakKeyDictionary()
 _POINTS = np.r_[0.0, 1e-4, np.linspace(0.1, 8, 20), 12.3, 30, 1e3, 1e8, 1e30]
 _GRID = np.r_[_POINTS, -_POINTS[1:]]
 _AT, _BELOW, _FAR = (int(np.argmin(np.abs(_GRID - x))) for x in (_POINTS[10], -_POINTS[10], -1e3))
-_FIXED = {
+_FIXED: dict[str, Callable[[Floats], Floats]] = {
     "tanh": np.tanh,
     "relu": lambda z: np.maximum(z, 0),
     "sigmoid": lambda z: 1 / (1 + np.exp(-z)),
@@ -25,16 +30,14 @@ _FIXED = {
     "silu": lambda z: z / (1 + np.exp(-z)),
     "sin": np.sin,
 }
-_WITH_PARAMETER = {
+_WITH_PARAMETER: dict[str, Callable[[Floats, float], Floats]] = {
     "leaky_relu": lambda z, slope: np.where(z > 0, z, slope * z),
     "elu": lambda z, alpha: np.where(z > 0, z, alpha * np.expm1(np.minimum(z, 0))),
 }
 
 
-def read_activation(var):
-    """The activation that `var` is a multiple of, by name or (name, parameter); what it is applied to; and the number
-    that it is multiplied by. None where `var` is something else.
-    """
+def read_activation(var: Variable) -> tuple[Activation, Variable, float] | None:
+    """The activation that `var` is a multiple of, what it is applied to, and the number that it is multiplied by."""
     for ends, nodes in _list_cuts(var):
         found = _recognise(_evaluate(var, ends, nodes), var.dtype)
         if found:
@@ -42,11 +45,12 @@ def read_activation(var):
     return None
 
 
-def _list_cuts(var):
+def _list_cuts(var: Variable) -> Iterator[tuple[list[Variable], list[Variable]]]:
     """Expressions, all the same, of which alone `var` is an elementwise function, from the nearest on; and what is
     between.
     """
-    order, seen, stack = [], set(), [(var, False)]
+    order, stack = [], [(var, False)]
+    seen: set[Variable] = set()
     while stack:  # depth first: what is made comes before what it is made of in the end
         v, is_done = stack.pop()
         if is_done:
@@ -55,7 +59,7 @@ def _list_cuts(var):
             seen.add(v)
             stack.append((v, True))
             stack += [(source, False) for source in _expand(v, var) or ()]
-    ends, nodes = {var}, []
+    ends, nodes = {var}, list[Variable]()
     for v in reversed(order):
         sources = _expand(v, var)
         if sources is None:
@@ -70,7 +74,7 @@ def _list_cuts(var):
         yield [first, *others], nodes
 
 
-def _make_node(var):
+def _make_node(var: Variable) -> Any:
     """What makes an expression, a function of functions opened."""
     if var.owner and isinstance(var.owner.op, LogAddExp):
         if var not in _OPENED:
@@ -79,7 +83,7 @@ def _make_node(var):
     return var.owner
 
 
-def _expand(var, top):
+def _expand(var: Variable, top: Variable) -> list[Variable] | None:
     """What is elementwise below, constants left out; None where that is not all."""
     node = _make_node(var)
     if node is None or not isinstance(node.op, Elemwise):
@@ -89,7 +93,7 @@ def _expand(var, top):
     return sources if sources and is_plain else None
 
 
-def get_number(var):
+def get_number(var: Variable) -> Any:
     """The number that an expression has everywhere, whatever the data; None where it has none."""
     if isinstance(var, Constant):
         data = np.asarray(var.data)
@@ -109,7 +113,7 @@ def get_number(var):
     return None
 
 
-def _apply(node, numbers):
+def _apply(node: Apply, numbers: Sequence[Any]) -> Any:
     """What an elementwise Op makes of numbers; whole ones are as exact as its result."""
     dtype = node.outputs[0].type.numpy_dtype
     if dtype.kind == "f":
@@ -117,7 +121,7 @@ def _apply(node, numbers):
     return node.op.scalar_op.impl(*numbers)
 
 
-def _evaluate(var, ends, nodes):
+def _evaluate(var: Variable, ends: Sequence[Variable], nodes: Sequence[Variable]) -> Floats:
     """The values of `var` where those of `ends` are the grid's."""
     values = []
     with np.errstate(all="ignore"):
@@ -134,14 +138,14 @@ def _evaluate(var, ends, nodes):
     return np.array(values)
 
 
-def _recognise(values, dtype):
-    """The activation that has these values on the grid, and the scale that they are times it; None."""
+def _recognise(values: Floats, dtype: str) -> tuple[Activation, float] | None:
+    """The activation that has these values on the grid, and the scale that they are times it."""
     rtol, atol = (1e-9, 1e-13) if dtype == "float64" else (1e-5, 1e-6)
     finite = np.isfinite(values)
     if not finite[np.abs(_GRID) < 10].all():
         return None
     with np.errstate(all="ignore"):
-        candidates = {name: function(_GRID) for name, function in _FIXED.items()}
+        candidates: dict[Activation, Floats] = {name: function(_GRID) for name, function in _FIXED.items()}
         for name, ratio in (
             ("leaky_relu", -values[_BELOW] / values[_AT]),
             ("elu", -values[_FAR] * _GRID[_AT] / values[_AT]),

@@ -3,7 +3,7 @@
 A counting sort costs a few microseconds for a thousand rows, so it runs at each gradient, and data may be exchanged.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from pytensor.graph.op import Op
 from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_and_cache_key
 from pytensor.tensor.variable import TensorVariable
 
+from hbnn._types import Array
 from hbnn.fusion import _layers
 
 OUTSIDE = int(np.iinfo("int64").min)  # the group of a row that belongs to none
@@ -29,16 +30,16 @@ class SortRows(Op):
 
     __props__ = ()
 
-    def make_node(self, *inputs):
+    def make_node(self, *inputs: Any) -> Apply:
         return Apply(self, [pt.cast(value, "int64") for value in inputs], [pt.lvector() for _ in range(3)])
 
-    def perform(self, node, inputs, outputs):
+    def perform(self, node: Apply, inputs: Sequence[Array], outputs: Sequence[list[Array]]) -> None:
         for output, value in zip(outputs, _sort_rows(*inputs), strict=True):
             output[0] = value
 
 
-def _sort_rows(group, number, n_rows):
-    """`SortRows` of arrays, in Python and in Numba."""
+def _sort_rows(group: Array, number: Array, n_rows: Array) -> tuple[Array, Array, Array]:
+    """In Python and in Numba."""
     n_groups = number.item()
     if group.shape[0] != n_rows.item():
         raise ValueError("the index of groups has another length than X; wanted: one group for each row")
@@ -62,11 +63,11 @@ def _sort_rows(group, number, n_rows):
 
 
 @register_funcify_and_cache_key(SortRows)
-def _dispatch_numba(op, node, **kwargs):
+def _dispatch_numba(op: SortRows, node: Apply, **kwargs: Any) -> tuple[Callable, str]:
     return numba_njit(_sort_rows), _layers.digest(__file__, "SortRows")
 
 
-def _register_jax():
+def _register_jax() -> None:
     """The same for NumPyro and BlackJAX, to which PyMC hands data as constants."""
     try:
         import jax
@@ -75,8 +76,8 @@ def _register_jax():
     from pytensor.link.jax.dispatch import jax_funcify
 
     @jax_funcify.register(SortRows)
-    def _dispatch_jax(op, node, **kwargs):
-        def sort(*inputs):
+    def _dispatch_jax(op: SortRows, node: Apply, **kwargs: Any) -> Callable:
+        def sort(*inputs: Any) -> tuple[Any, ...]:
             with jax.ensure_compile_time_eval():
                 return tuple(jax.numpy.asarray(value) for value in _sort_rows(*map(np.asarray, inputs)))
 

@@ -5,19 +5,20 @@ they can be integrated exactly, so a sampler walks over what the groups share on
 the read-outs of any group, a new one included, follow in closed form from what was observed of it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from pytensor.gradient import DisconnectedType, disconnected_type
-from pytensor.graph.basic import Apply
+from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.op import Op
 from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_and_cache_key
 from pytensor.tensor.variable import TensorVariable
 
+from hbnn._types import Array, Floats
 from hbnn.fusion import _layers
 from hbnn.fusion._activations import njit
 from hbnn.fusion._rows import SortRows
@@ -34,7 +35,7 @@ def make_kernel() -> Callable:
     """
 
     @njit
-    def kernel(units, y, order, first, mu, sd, sigma, d_units, d_y, d_mu, d_sd):
+    def kernel(units, y, order, first, mu, sd, sigma, d_units, d_y, d_mu, d_sd):  # type: ignore[no-untyped-def]
         size, v = units.shape[1], sigma * sigma
         A, L, P = np.empty((size, size)), np.empty((size, size)), np.empty((size, size))
         c, readout, t = np.empty(size), np.empty(size), np.empty(size)
@@ -134,7 +135,7 @@ class IntegratedReadouts(Op):
 
     __props__ = ()
 
-    def make_node(self, units, y, order, first, mu, sd, sigma):
+    def make_node(self, units: Any, y: Any, order: Any, first: Any, mu: Any, sd: Any, sigma: Any) -> Apply:
         order, first = (pt.cast(pt.as_tensor(value), "int64") for value in (order, first))
         units, y, mu, sd, sigma = (pt.cast(pt.as_tensor(v), "float64") for v in (units, y, mu, sd, sigma))
         wanted = {"units": (units, 2), "y": (y, 1), "mu": (mu, 1), "sd": (sd, 1), "sigma": (sigma, 0)}
@@ -144,7 +145,7 @@ class IntegratedReadouts(Op):
         outputs = [pt.dscalar(), units.type(), y.type(), mu.type(), sd.type(), pt.dscalar()]
         return Apply(self, [units, y, order, first, mu, sd, sigma], outputs)
 
-    def perform(self, node, inputs, outputs):
+    def perform(self, node: Apply, inputs: Sequence[Array], outputs: Sequence[list[Array]]) -> None:
         units, y, order, first, mu, sd, sigma = (np.ascontiguousarray(value) for value in inputs)
         _check_shapes(units, y, order, mu, sd)
         slopes = np.empty_like(units), np.empty_like(y), np.empty_like(mu), np.empty_like(sd)
@@ -152,18 +153,20 @@ class IntegratedReadouts(Op):
         for output, value in zip(outputs, (total, *slopes, d_sigma), strict=True):
             output[0] = np.asarray(value)
 
-    def connection_pattern(self, node):
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
         return [[i not in (2, 3)] * 6 for i in range(7)]
 
-    def pullback(self, inputs, outputs, cotangents):
+    def pullback(
+        self, inputs: Sequence[Variable], outputs: Sequence[Variable], cotangents: Sequence[Variable]
+    ) -> list[Variable]:
         if not all(isinstance(other.type, DisconnectedType) for other in cotangents[1:]):
             raise NotImplementedError("second derivatives of integrated read-outs; wanted: first ones")
         d_units, d_y, d_mu, d_sd, d_sigma = (cotangents[0] * slope for slope in outputs[1:])
         return [d_units, d_y, disconnected_type(), disconnected_type(), d_mu, d_sd, d_sigma]
 
 
-def _check_shapes(units, y, order, mu, sd):
-    """Raise ValueError for arrays that do not fit together; in Python and in Numba."""
+def _check_shapes(units: Array, y: Array, order: Array, mu: Array, sd: Array) -> None:
+    """In Python and in Numba."""
     if y.shape[0] != units.shape[0]:
         raise ValueError("y has another length than units; wanted: one outcome for each row")
     if order.shape[0] != units.shape[0]:
@@ -173,10 +176,12 @@ def _check_shapes(units, y, order, mu, sd):
 
 
 @register_funcify_and_cache_key(IntegratedReadouts)
-def _dispatch(op, node, **kwargs):
+def _dispatch(op: IntegratedReadouts, node: Apply, **kwargs: Any) -> tuple[Callable, str]:
     kernel, check = make_kernel(), njit(_check_shapes)
 
-    def integrated_readouts(units, y, order, first, mu, sd, sigma):
+    def integrated_readouts(
+        units: Array, y: Array, order: Array, first: Array, mu: Array, sd: Array, sigma: Array
+    ) -> tuple[Array, ...]:
         check(units, y, order, mu, sd)
         d_units, d_y, d_mu, d_sd = np.empty(units.shape), np.empty(y.shape), np.empty(mu.shape), np.empty(sd.shape)
         total, d_sigma = kernel(units, y, order, first, mu, sd, sigma.item(), d_units, d_y, d_mu, d_sd)
@@ -257,7 +262,7 @@ def predict_group(
     sigma: ArrayLike,
     *,
     sigma_seen: ArrayLike | None = None,
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Floats, Floats, Floats]:
     """What is known of a group's outcomes after some of them were observed: for each draw, a normal with a weight.
 
     Parameters
@@ -298,7 +303,8 @@ def predict_group(
     (array([[1.]]), array([[1.225]]))
     """
     units_seen, units = np.asarray(units_seen, float), np.asarray(units, float)
-    y_seen, mu, sd, sigma = (np.asarray(value, float) for value in (y_seen, mu, sd, sigma))
+    y_seen, mu = np.asarray(y_seen, float), np.asarray(mu, float)
+    sd, sigma = np.asarray(sd, float), np.asarray(sigma, float)
     n_draws, size = mu.shape
     shapes = {"units_seen": (n_draws, len(y_seen), size), "units": (n_draws, units.shape[1], size), "sd": mu.shape}
     shapes["sigma"] = (n_draws,) if sigma_seen is None else (n_draws, units.shape[1])
@@ -311,7 +317,7 @@ def predict_group(
             raise ValueError(f"{name} has shape {value.shape}; wanted: {wanted}, by mu and y_seen")
     noise_seen = np.broadcast_to(sigma[:, None], units_seen.shape[:2]) if sigma_seen is None else given[-1]
     noise = sigma[:, None] if sigma_seen is None else sigma
-    cov = sd[:, :, None] * np.eye(size) * sd[:, None, :]
+    readout, cov = mu, sd[:, :, None] * np.eye(size) * sd[:, None, :]
     log_weight = np.zeros(n_draws)
     if len(y_seen):
         cross = units_seen @ cov  # (draw, seen, unit)
@@ -320,8 +326,8 @@ def predict_group(
         solved = np.linalg.solve(total, np.concatenate([rest, cross], axis=2))
         square = (rest * solved[..., :1]).sum(axis=(1, 2))
         log_weight = -0.5 * (np.linalg.slogdet(total)[1] + square + len(y_seen) * np.log(2 * np.pi))
-        mu = mu + np.einsum("dsu,ds->du", cross, solved[..., 0])
+        readout = mu + np.einsum("dsu,ds->du", cross, solved[..., 0])
         cov = cov - cross.swapaxes(1, 2) @ solved[..., 1:]
-    mean = np.einsum("dru,du->dr", units, mu)
+    mean = np.einsum("dru,du->dr", units, readout)
     variance = np.einsum("dru,duv,drv->dr", units, cov, units) + noise**2
     return log_weight, mean, np.sqrt(variance)
