@@ -161,7 +161,15 @@ def test_arrays_of_other_shapes_are_refused_by_name():
     rng, (mu, sd, sigma) = draw_shared(3)
     units, y = rng.normal(size=(4, 2, 3)), np.zeros(2)
     good = {"units_seen": units, "y_seen": y, "units": units, "mu": mu, "sd": sd, "sigma": sigma}
-    wrong = {"units_seen": units[:, :1], "units": units[:3], "sd": sd[:, :2], "sigma": sigma[:2], "sigma_seen": sigma}
+    wrong = {
+        "y_seen": y[:, None],
+        "mu": mu[0],
+        "units_seen": units[:, :1],
+        "units": units[:3],
+        "sd": sd[:, :2],
+        "sigma": sigma[:2],
+        "sigma_seen": sigma,
+    }
     for name, value in wrong.items():
         with pytest.raises(ValueError, match=f"^{name} has shape"):
             predict_group(**(good | ({"sigma": np.ones((4, 2))} if name == "sigma_seen" else {}) | {name: value}))

@@ -204,15 +204,15 @@ def integrate_readouts(units: Any, y: Any, group: Any, mu: Any, sd: Any, sigma: 
     y
         (row,), the outcome.
     group
-        Integers (row,), from 0 to the number of groups - 1, in any order.
+        Integers (row,), from 0 to the number of groups - 1, in any order; a negative one counts from the end.
     mu, sd
         (unit,), mean and standard deviation over groups of each read-out.
     sigma
-        Scalar above 0, or (row,): the noise's standard deviation, in the unit of y.
+        Scalar or (row,), above 0: the noise's standard deviation, in the unit of y.
 
     Returns
     -------
-    scalar, for `pm.Potential`: in nats
+    scalar, in nats, for `pm.Potential`, with first derivatives
 
     Raises
     ------
@@ -220,6 +220,8 @@ def integrate_readouts(units: Any, y: Any, group: Any, mu: Any, sd: Any, sigma: 
         When an input has another number of axes than wanted, naming it.
     ValueError
         When lengths do not fit together; at run time.
+    NotImplementedError
+        For second derivatives.
 
     Source: Rasmussen and Williams (2006), Gaussian Processes for Machine Learning, section 2.1 (Bayesian linear
     regression); the arithmetic is this book's.
@@ -305,17 +307,23 @@ def predict_group(
     units_seen, units = np.asarray(units_seen, float), np.asarray(units, float)
     y_seen, mu = np.asarray(y_seen, float), np.asarray(mu, float)
     sd, sigma = np.asarray(sd, float), np.asarray(sigma, float)
-    n_draws, size = mu.shape
-    shapes = {"units_seen": (n_draws, len(y_seen), size), "units": (n_draws, units.shape[1], size), "sd": mu.shape}
-    shapes["sigma"] = (n_draws,) if sigma_seen is None else (n_draws, units.shape[1])
-    given = [units_seen, units, sd, sigma]
+    if mu.ndim != 2:
+        raise ValueError(f"mu has shape {mu.shape}; wanted: (draw, unit)")
+    (n_draws, size), rows = mu.shape, units.shape[1:2]
+    checked = {
+        "y_seen": (y_seen, (y_seen.size,)),
+        "units_seen": (units_seen, (n_draws, y_seen.size, size)),
+        "units": (units, (n_draws, *rows, size)),
+        "sd": (sd, mu.shape),
+        "sigma": (sigma, (n_draws,) if sigma_seen is None else (n_draws, *rows)),
+    }
     if sigma_seen is not None:
-        shapes["sigma_seen"] = (n_draws, len(y_seen))
-        given.append(np.asarray(sigma_seen, float))
-    for (name, wanted), value in zip(shapes.items(), given, strict=True):
+        sigma_seen = np.asarray(sigma_seen, float)
+        checked["sigma_seen"] = sigma_seen, (n_draws, y_seen.size)
+    for name, (value, wanted) in checked.items():
         if value.shape != wanted:
             raise ValueError(f"{name} has shape {value.shape}; wanted: {wanted}, by mu and y_seen")
-    noise_seen = np.broadcast_to(sigma[:, None], units_seen.shape[:2]) if sigma_seen is None else given[-1]
+    noise_seen = np.broadcast_to(sigma[:, None], units_seen.shape[:2]) if sigma_seen is None else sigma_seen
     noise = sigma[:, None] if sigma_seen is None else sigma
     readout, cov = mu, sd[:, :, None] * np.eye(size) * sd[:, None, :]
     log_weight = np.zeros(n_draws)
