@@ -304,10 +304,6 @@ def _peel(var: Variable) -> Variable:
     return var
 
 
-def _name(var: Variable) -> str:
-    return describe(var) if var.name or var.owner else f"an array {var.type.shape}"
-
-
 # --- what stands in the graph
 
 
@@ -383,7 +379,7 @@ def _find_indices(graph: _Graph) -> Iterator[Finding]:
                 if values.size and (values.min() < 0 or values.max() >= length):
                     yield _note(
                         "index out of range",
-                        f"{_name(whole[0])} is {values.min()} to {values.max()}, where {_name(source)} has 0 to "
+                        f"{describe(whole[0])} is {values.min()} to {values.max()}, where {describe(source)} has 0 to "
                         f"{length - 1}; -1 takes the last, and beyond the end PyTensor may read any memory",
                     )
             axis += index.ndim if is_mask else 1
@@ -399,7 +395,7 @@ def _find_symmetry(graph: _Graph) -> Iterator[Finding]:
             constants = [p.data for prior in priors for p in prior.params if isinstance(p, Constant) and p.data.size]
             is_alike = all(prior.is_univariate for prior in priors) and all(np.ptp(data) == 0 for data in constants)
             if priors and is_alike and _holds_units(below) and _is_elementwise(weights):
-                found.append(_name(_peel(weights)))
+                found.append(describe(_peel(weights)))
     if found:
         yield _note(
             "symmetric units",
@@ -442,7 +438,7 @@ def _find_broadcasts(graph: _Graph, run: _Run) -> Iterator[Finding]:
         for var, n_core in zip(outcome.params, outcome.cores, strict=False):
             rows = run.draws[0][var].shape[: run.draws[0][var].ndim - n_core] if outcome.is_simple else ()
             if np.broadcast_shapes(rows, shape) != shape:
-                yield _note("broadcast", f"{outcome.name} has shape {shape}, and its parameter {_name(var)} {rows}")
+                yield _note("broadcast", f"{outcome.name} has shape {shape}, and its parameter {describe(var)} {rows}")
     pairs = []
     for node in graph.nodes:
         wide = [v for v in node.inputs if is_made_by(v, DimShuffle) and v.owner.op.new_order == ("x", 0)]
@@ -455,7 +451,8 @@ def _find_broadcasts(graph: _Graph, run: _Run) -> Iterator[Finding]:
         n = of_column[0, 0]
         if n == of_row[0, 1] > 1:
             yield _note(
-                "broadcast", f"{_name(_peel(row))} has shape ({n},) and {_name(column)} ({n}, 1), together ({n}, {n})"
+                "broadcast",
+                f"{describe(_peel(row))} has shape ({n},) and {describe(column)} ({n}, 1), together ({n}, {n})",
             )
 
 
@@ -481,14 +478,14 @@ def _find_probabilities(graph: _Graph, run: _Run) -> Iterator[Finding]:
         if p.min() < 0 or p.max() > 1:
             yield _note(
                 "logit as probability",
-                f"p of {name}, {_name(var)}, is {p.min():.2g} to {p.max():.2g} at draws of the prior",
+                f"p of {name}, {describe(var)}, is {p.min():.2g} to {p.max():.2g} at draws of the prior",
             )
         elif is_many and np.abs(total - 1).max() > NORMALISED:
             is_other = any(np.abs(p.sum(axis=k) - 1).max() < NORMALISED for k in range(1, p.ndim - 1))
             yield _note(
                 "softmax axis" if is_other else "not normalised",
-                f"p of {name}, {_name(var)}, has sums of {total.min():.2g} to {total.max():.2g} over classes, its last "
-                f"axis{', and of 1 over another' * is_other}",
+                f"p of {name}, {describe(var)}, has sums of {total.min():.2g} to {total.max():.2g} over classes, its "
+                f"last axis{', and of 1 over another' * is_other}",
             )
         elif run.is_proper and graph.get_unknowns(var):
             certain = np.mean((p.max(axis=-1) if is_many else np.maximum(p, 1 - p)) > 1 - CERTAIN)
@@ -510,7 +507,8 @@ def _find_outcomes(graph: _Graph, run: _Run) -> Iterator[Finding]:
         if outcome.kind in POSITIVE and below > 0:
             yield _note(
                 "below zero",
-                f"the rate or scale of {outcome.name}, {_name(var)}, is below 0 in {below:.0%} of draws of the prior",
+                f"the rate or scale of {outcome.name}, {describe(var)}, is below 0 in {below:.0%} of draws of the "
+                "prior",
             )
             continue
         if not (run.is_proper and graph.get_unknowns(outcome.rv)):
@@ -567,7 +565,8 @@ def _find_inputs(graph: _Graph, run: _Run) -> Iterator[Finding]:
             which = join([str(k) for k in np.flatnonzero(size > BIG_INPUT)], limit=5)
             yield _note(
                 "inputs not scaled",
-                f"values of {size.max():.3g} in {f'column {which} of ' * (len(size) > 1)}{_name(var)} leave units flat",
+                f"values of {size.max():.3g} in {f'column {which} of ' * (len(size) > 1)}{describe(var)} leave units "
+                "flat",
             )
 
 

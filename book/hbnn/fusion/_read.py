@@ -131,7 +131,7 @@ def is_made_by(var: Variable, kind: Any) -> bool:
 def describe(var: Variable) -> str:
     """An expression as an error calls it."""
     if var.name or var.owner is None:
-        return var.name or str(var)
+        return var.name or (f"an array {var.type.shape}" if getattr(var, "ndim", 0) else str(var))
     op = var.owner.op
     names = [v.name for v in ancestors(var.owner.inputs) if v.name and getattr(v, "ndim", 0) > 0]
     kind = type(getattr(op, "scalar_op", getattr(op, "core_op", op))).__name__
