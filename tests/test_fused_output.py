@@ -206,13 +206,14 @@ def test_activations_are_good_to_rounding():
         (np.where(z > 0, z, 0.1 * z), np.where(z > 0, 1, 0.1)),
         (np.where(z > 0, z, 1.5 * np.expm1(below)), np.where(z > 0, 1, 1.5 * np.exp(below))),
     ]
-    activate, scale = _activations.make_passes(EVERY, "float64")
-    for k, (value, slope) in enumerate(expected):
-        h, delta = np.stack([z, z]), np.ones((1, len(z)))
-        activate(k, h, 0, 1, 1, len(z))
-        scale(k, h, int(_activations.keeps_slope(EVERY[k])), 1, delta, 0, len(z))
-        np.testing.assert_allclose(h[0], value, rtol=1e-14, atol=1e-15, err_msg=str(EVERY[k]))
-        np.testing.assert_allclose(delta[0], slope, rtol=1e-14, atol=1e-14, err_msg=str(EVERY[k]))
+    one = np.ones((1, 1))
+    for activation, (value, slope) in zip(EVERY, expected, strict=True):
+        move_up, move_back = _layers.make_layer(activation, "float64", False)
+        h, delta = np.stack([z, z, z]), np.ones((2, len(z)))
+        move_up(one, 0, 0, 1, 1, h, 0, 1, 2, len(z))
+        move_back(one, 0, 0, 1, 1, h, delta, 0, 1, 1 + _activations.keeps_slope(activation), len(z))
+        np.testing.assert_allclose(h[1], value, rtol=1e-14, atol=1e-15, err_msg=str(activation))
+        np.testing.assert_allclose(delta[0], slope, rtol=1e-14, atol=1e-14, err_msg=str(activation))
 
 
 @settings(max_examples=50, deadline=None)

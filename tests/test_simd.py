@@ -22,25 +22,26 @@ def apply(function, rows):
 
 @every_dtype
 def test_each_operation_is_that_of_numpy(dtype):
+    polynomial = _simd.make_polynomial([2.0, 1.0, -3.0])
+
     def run(rows, out):
         a, b, c = _simd.load(rows, 0, 0), _simd.load(rows, 1, 0), _simd.load(rows, 2, 0)
         _simd.store(out, 0, 0, a + b)
         _simd.store(out, 1, 0, a - b)
         _simd.store(out, 2, 0, a * b)
         _simd.store(out, 3, 0, a / b)
-        _simd.store(out, 4, 0, _simd.splat(rows[2, 1]) + _simd.splat_at(rows, 3, 0))
+        _simd.store(out, 4, 0, _simd.splat(rows[2, 1]) + _simd.splat_at(rows, 3, 0, 1))
         _simd.store(out, 5, 0, _simd.at_least(_simd.at_most(a, b), c))
         _simd.store(out, 6, 0, _simd.choose_positive(a, _simd.absolute(b), c))
-        _simd.add_to(out, 7, 2, rows[1, 1])
+        _simd.store(out, 7, 0, polynomial(a))
 
     rows = make_rows(dtype, 8)
+    rows[0] = np.round(4 * rows[0])  # its polynomial is exact
     rows[0, 2], rows[0, 3] = 0, np.nan  # zero is not positive
     a, b, c = rows[:3]
-    added = rows[7].copy()
-    added[2] += rows[1, 1]
     numbers = np.full_like(a, rows[2, 1] + rows[3, 0])
-    bound, chosen = np.maximum(np.minimum(a, b), c), np.where(a > 0, abs(b), c)
-    np.testing.assert_array_equal(apply(run, rows), [a + b, a - b, a * b, a / b, numbers, bound, chosen, added])
+    bound, chosen, value = np.maximum(np.minimum(a, b), c), np.where(a > 0, abs(b), c), 2 * a * a + a - 3
+    np.testing.assert_array_equal(apply(run, rows), [a + b, a - b, a * b, a / b, numbers, bound, chosen, value])
 
 
 @every_dtype
@@ -70,20 +71,53 @@ def test_odd_numbers_change_a_sign(dtype):
     np.testing.assert_array_equal(apply(run, rows)[0], rows[1] * (-1.0) ** numbers)
 
 
+def halve(rows):
+    while rows.shape[-1] > 1:
+        middle = rows.shape[-1] // 2
+        rows = rows[..., :middle] + rows[..., middle:]
+    return rows[..., 0]
+
+
 @every_dtype
-def test_sums_go_by_halves_one_alone_or_four_together(dtype):
+def test_a_sum_goes_by_halves(dtype):
     def run(rows, out):
         out[0, 0] = _simd.add_up(_simd.load(rows, 0, 0))
-        out[0, 1], out[0, 2], out[0, 3], out[0, 4] = _simd.add_up_four(
-            _simd.load(rows, 0, 0), _simd.load(rows, 1, 0), _simd.load(rows, 2, 0), _simd.load(rows, 3, 0)
-        )
 
     rows = make_rows(dtype)
-    halves = rows
-    while halves.shape[1] > 1:
-        middle = halves.shape[1] // 2
-        halves = halves[:, :middle] + halves[:, middle:]
-    np.testing.assert_array_equal(apply(run, rows)[0, :5], halves[[0, 0, 1, 2, 3], 0])
+    assert apply(run, rows)[0, 0] == halve(rows[0])
+
+
+@every_dtype
+def test_a_block_is_rows_one_after_the_other(dtype):
+    load, store, splat, splat_at, _ = _simd.make_blocks(2)
+
+    def run(rows, out):
+        block = load(rows, 0, 0) * splat_at(rows, 3, 0, 2) + _simd.load(rows, 2, 0)  # a shorter one is repeated
+        store(out, 0, 0, block)
+        store(out, 2, 0, _simd.fma(splat(rows[3, 1]), load(rows, 0, 0), _simd.splat(rows[3, 4])))
+
+    rows = make_rows(dtype)
+    rows[:] = np.round(8 * rows)
+    first = rows[:2] * rows[3, [0, 2]][:, None] + rows[2]
+    np.testing.assert_array_equal(apply(run, rows), [*first, *(rows[3, 1] * rows[:2] + rows[3, 4])])
+
+
+@every_dtype
+@pytest.mark.parametrize("as_rows", [False, True])
+def test_products_of_rows_with_rows_are_added_up(dtype, as_rows):
+    load, _, splat, _, add_to = _simd.make_blocks(2, 4)
+    load_columns, zero = _simd.make_blocks(4)[0], np.dtype(dtype).type(0)
+
+    def run(rows, out):
+        places = _simd.get_rows(rows) if as_rows else rows
+        target = _simd.get_rows(out) if as_rows else out
+        add_to(target, 0, 1, 3, _simd.fma(load(places, 0, 0), load_columns(places, 2, 0), splat(zero)))
+
+    rows = make_rows(dtype, 6)
+    expected = rows.copy()
+    expected[0, 1:5] += halve(rows[0] * rows[2:])
+    expected[0, 4:8] += halve(rows[1] * rows[2:])
+    np.testing.assert_array_equal(apply(run, rows), expected)
 
 
 def test_vectors_of_two_kinds_do_not_mix():

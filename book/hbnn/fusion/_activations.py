@@ -4,7 +4,7 @@ exp, log1p, erfc, sin and cos are polynomials after a change of variable, interp
 Values are good to a few units in the last place: 1e-14 in float64, 1e-6 in float32 (`tests/test_fused_output.py`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from numbers import Real
 from typing import Any
@@ -14,7 +14,6 @@ import numpy as np
 
 from hbnn.fusion._simd import (
     BIAS,
-    LANES,
     ROUNDER,
     absolute,
     at_least,
@@ -22,10 +21,9 @@ from hbnn.fusion._simd import (
     choose_positive,
     flip_sign,
     fma,
-    load,
+    make_polynomial,
     scale_of,
     splat,
-    store,
 )
 
 type Activation = str | tuple[str, float]
@@ -191,18 +189,7 @@ _PI = {"float64": (np.pi, 1.2246467991473532e-16), "float32": (np.float32(np.pi)
 
 
 def _make_series(name, dtype):
-    number = np.dtype(dtype).type
-    first, *rest = (number(c) for c in _SERIES[name, dtype])
-    rest = tuple(rest)
-
-    @inline
-    def series(x):
-        total = splat(first)
-        for c in rest:
-            total = fma(total, x, splat(c))
-        return total
-
-    return series
+    return make_polynomial([float(np.dtype(dtype).type(c)) for c in _SERIES[name, dtype]])
 
 
 @lru_cache
@@ -245,9 +232,9 @@ def make_functions(dtype: str) -> tuple[Callable, Callable, Callable]:
 
 
 @lru_cache
-def _make_pair(activation, dtype):
+def make_pair(activation: Activation, dtype: str) -> tuple[Callable, Callable]:
     """The activation of z, and its slope from the value. Where `KEEPS_SLOPE`, the first gives both and the second hands
-    the slope on.
+    the slope on. "linear" is that of the outputs and of the points.
     """
     number = np.dtype(dtype).type
     name, parameter = activation if isinstance(activation, tuple) else (activation, 0.0)
@@ -255,14 +242,22 @@ def _make_pair(activation, dtype):
     expm1_negative, exp_negative, tanh = make_functions(dtype)
 
     @inline
-    def hand_on(slope):
-        return slope
+    def hand_on(z):
+        return z
 
     @inline
     def sigmoid(z):
         e = exp_negative(splat(-half) * absolute(z))
         q = splat(one) / (splat(one) + e)
         return choose_positive(z, q, e * q)
+
+    if name == "linear":
+
+        @inline
+        def slope(h):
+            return splat(one)
+
+        return hand_on, slope
 
     if name == "tanh":
 
@@ -384,51 +379,7 @@ def _make_pair(activation, dtype):
     return sin, hand_on
 
 
-@lru_cache
-def make_passes(activations: tuple[Activation, ...], dtype: str) -> tuple[Callable, Callable]:
-    """Activations of the rows of a layer, and a multiplication by their slopes, compiled.
-
-    Returns
-    -------
-    activate : function of which of `activations`, h (row, point), the first row, the number of rows, the row from which
-        on slopes are kept, and the number of points; the rows hold sums and then values
-    scale : function of the same, the array to be multiplied and its first row at the end: of the row from which on
-        slopes are kept, or that of the values
-    """
-    passes = [_make_pass(activation, dtype) for activation in activations]
-    return tuple(_choose(functions) for functions in zip(*passes, strict=True))
-
-
-def _make_pass(activation, dtype):
-    lanes, (apply, slope) = LANES[dtype], _make_pair(activation, dtype)
-    if keeps_slope(activation):
-
-        @njit
-        def activate(h, row, n_units, kept, n):
-            for j in range(n_units):
-                for k in range(0, n, lanes):
-                    value, slope = apply(load(h, row + j, k))
-                    store(h, row + j, k, value)
-                    store(h, kept + j, k, slope)
-
-    else:
-
-        @njit
-        def activate(h, row, n_units, kept, n):
-            for j in range(n_units):
-                for k in range(0, n, lanes):
-                    store(h, row + j, k, apply(load(h, row + j, k)))
-
-    @njit
-    def scale(h, source, n_units, delta, row, n):
-        for j in range(n_units):
-            for k in range(0, n, lanes):
-                store(delta, row + j, k, load(delta, row + j, k) * slope(load(h, source + j, k)))
-
-    return activate, scale
-
-
-def _choose(functions):
+def choose(functions: Sequence[Callable]) -> Callable:
     """A compiled function that calls the one of these whose number comes first."""
     first, *others = functions
     if not others:
@@ -438,7 +389,7 @@ def _choose(functions):
             first(*arguments)
 
         return call
-    rest = _choose(others)
+    rest = choose(others)
 
     @njit
     def call(which, *arguments):

@@ -19,8 +19,8 @@ from pytensor.link.numba.dispatch.basic import numba_njit
 from pytensor.tensor.variable import TensorVariable
 
 from hbnn.fusion import _activations, _simd
-from hbnn.fusion._activations import Activation, inline, keeps_slope, make_passes, njit, read_activations
-from hbnn.fusion._simd import LANES, add_to, add_up, add_up_four, fma, load, splat, splat_at, store
+from hbnn.fusion._activations import Activation, choose, inline, keeps_slope, make_pair, njit, read_activations
+from hbnn.fusion._simd import LANES, add_to, fma, get_rows, load, make_blocks, splat
 
 type Arrays = Sequence[NDArray]
 
@@ -29,94 +29,110 @@ NUMBERS = 1  # raise it when a fused likelihood or output gets other bits: publi
 CHUNK = 64  # points that stay in the nearest cache from the first layer to the last and back
 
 
-@lru_cache
-def make_layers(dtype: str, has_bias: bool) -> tuple[Callable, Callable, Callable]:
-    """A layer forward, a layer back, and a layer's gradient, compiled; all without its activation.
+UNITS = 4  # of a layer at once: one load from memory then serves four multiplications
+TILE = (2, 2)  # units of two layers at once for the gradient of their weights: four loads serve four
 
-    All of them read the parameters of group `g` from ``theta[g]``, a layer's weights row by row from `at` on and its
-    biases after them, and the units' values from rows of `h` and `delta`, starting at row `below` and `above`. They go
-    over four units at a time while there are four: one load from memory then serves four multiplications.
+
+@lru_cache
+def make_layer(activation: Activation, dtype: str, has_bias: bool) -> tuple[Callable, Callable]:
+    """A layer forward with its activation, and a layer back with the slope of the activation below, compiled.
+
+    Both read the parameters of group `g` from ``theta[g]``, a layer's weights row by row from `at` on and its biases
+    after them, and the units' values from rows of `h` and `delta`, starting at row `below` and `above`; what slopes are
+    computed from starts at row `source`.
     """
+    (up_many, back_many), (up_one, back_one) = (_make_moves(activation, dtype, has_bias, n) for n in (UNITS, 1))
+
+    @njit
+    def move_up(theta, g, at, n_in, n_out, h, below, above, source, n):
+        """h[above + j] = activation(bias[j] + sum over i of w[i, j] h[below + i]), for the first `n` points."""
+        many = n_out - n_out % UNITS
+        up_many(theta, g, at, n_in, n_out, h, below, above, source, n, 0, many)
+        up_one(theta, g, at, n_in, n_out, h, below, above, source, n, many, n_out)
+
+    @njit
+    def move_back(theta, g, at, n_in, n_out, h, delta, below, above, source, n):
+        """delta[below + i] = slope of unit i times the sum over j of w[i, j] delta[above + j]."""
+        many = n_in - n_in % UNITS
+        back_many(theta, g, at, n_out, h, delta, below, above, source, n, 0, many)
+        back_one(theta, g, at, n_out, h, delta, below, above, source, n, many, n_in)
+
+    return move_up, move_back
+
+
+def _make_moves(activation, dtype, has_bias, units):
+    """The two for the units `first` to `last`, so many at once."""
     lanes, zero = LANES[dtype], np.dtype(dtype).type(0)
+    load_units, store_units, splat, splat_at, _ = make_blocks(units)
+    (apply, slope), keeps = make_pair(activation, dtype), keeps_slope(activation)
 
     @inline
-    def get_bias(theta, g, at):
-        return splat_at(theta, g, at) if has_bias else splat(zero)
-
-    @njit
-    def move_up(theta, g, at, n_in, n_out, h, below, above, n):
-        """h[above + j] = bias[j] + sum over i of w[i, j] h[below + i], for the first `n` points."""
-        fours, bias = n_out - n_out % 4, at + n_in * n_out
+    def up(theta, g, at, n_in, n_out, h, below, above, source, n, first, last):
         for k in range(0, n, lanes):
-            for j in range(0, fours, 4):
-                a, b = get_bias(theta, g, bias + j), get_bias(theta, g, bias + j + 1)
-                c, d = get_bias(theta, g, bias + j + 2), get_bias(theta, g, bias + j + 3)
+            for j in range(first, last, units):
+                a = splat_at(theta, g, at + n_in * n_out + j, 1) if has_bias else splat(zero)
                 for i in range(n_in):
-                    v, w = load(h, below + i, k), at + i * n_out + j
-                    a, b = fma(splat_at(theta, g, w), v, a), fma(splat_at(theta, g, w + 1), v, b)
-                    c, d = fma(splat_at(theta, g, w + 2), v, c), fma(splat_at(theta, g, w + 3), v, d)
-                store(h, above + j, k, a)
-                store(h, above + j + 1, k, b)
-                store(h, above + j + 2, k, c)
-                store(h, above + j + 3, k, d)
-            for j in range(fours, n_out):
-                a = get_bias(theta, g, bias + j)
-                for i in range(n_in):
-                    a = fma(splat_at(theta, g, at + i * n_out + j), load(h, below + i, k), a)
-                store(h, above + j, k, a)
+                    a = fma(splat_at(theta, g, at + i * n_out + j, 1), load(h, below + i, k), a)
+                if keeps:
+                    value, kept = apply(a)
+                    store_units(h, above + j, k, value)
+                    store_units(h, source + j, k, kept)
+                else:
+                    store_units(h, above + j, k, apply(a))
 
-    @njit
-    def move_back(theta, g, at, n_in, n_out, delta, below, above, n):
-        """delta[below + i] = sum over j of w[i, j] delta[above + j]."""
-        fours = n_in - n_in % 4
+    @inline
+    def back(theta, g, at, n_out, h, delta, below, above, source, n, first, last):
         for k in range(0, n, lanes):
-            for i in range(0, fours, 4):
-                a = b = c = d = splat(zero)
-                for j in range(n_out):
-                    v, w = load(delta, above + j, k), at + i * n_out + j
-                    a, b = fma(splat_at(theta, g, w), v, a), fma(splat_at(theta, g, w + n_out), v, b)
-                    c, d = fma(splat_at(theta, g, w + 2 * n_out), v, c), fma(splat_at(theta, g, w + 3 * n_out), v, d)
-                store(delta, below + i, k, a)
-                store(delta, below + i + 1, k, b)
-                store(delta, below + i + 2, k, c)
-                store(delta, below + i + 3, k, d)
-            for i in range(fours, n_in):
+            for i in range(first, last, units):
                 a = splat(zero)
                 for j in range(n_out):
-                    a = fma(splat_at(theta, g, at + i * n_out + j), load(delta, above + j, k), a)
-                store(delta, below + i, k, a)
+                    a = fma(splat_at(theta, g, at + i * n_out + j, n_out), load(delta, above + j, k), a)
+                store_units(delta, below + i, k, a * slope(load_units(h, source + i, k)))
+
+    return up, back
+
+
+@lru_cache
+def make_gradient(dtype: str, has_bias: bool) -> Callable:
+    """A layer's gradient, compiled; it reads what `make_layer` reads."""
+    rows, columns = TILE
+    tiles = [_make_tile(dtype, *tile) for tile in ((rows, columns), (rows, 1), (1, columns), (1, 1))]
+    add_tile, add_row_tile, add_column_tile, add_one = tiles
+    lanes, zero = LANES[dtype], np.dtype(dtype).type(0)
 
     @njit
     def add_gradient(gradient, g, at, n_in, n_out, h, delta, below, above, n):
         """gradient[g, at + (i, j)] += sum over points of h[below + i] * delta[above + j]; then the biases'."""
-        fours = n_in - n_in % 4
-        for i in range(0, fours, 4):
-            for j in range(n_out):
-                a = b = c = d = splat(zero)
-                for k in range(0, n, lanes):
-                    v, row = load(delta, above + j, k), below + i
-                    a, b = fma(load(h, row, k), v, a), fma(load(h, row + 1, k), v, b)
-                    c, d = fma(load(h, row + 2, k), v, c), fma(load(h, row + 3, k), v, d)
-                a, b, c, d = add_up_four(a, b, c, d)
-                w = at + i * n_out + j
-                add_to(gradient, g, w, a)
-                add_to(gradient, g, w + n_out, b)
-                add_to(gradient, g, w + 2 * n_out, c)
-                add_to(gradient, g, w + 3 * n_out, d)
-        for i in range(fours, n_in):
-            for j in range(n_out):
-                a = splat(zero)
-                for k in range(0, n, lanes):
-                    a = fma(load(h, below + i, k), load(delta, above + j, k), a)
-                add_to(gradient, g, at + i * n_out + j, add_up(a))
+        i, j = n_in - n_in % rows, n_out - n_out % columns
+        add_tile(gradient, g, at, n_out, h, delta, below, above, n, 0, i, 0, j)
+        add_row_tile(gradient, g, at, n_out, h, delta, below, above, n, 0, i, j, n_out)
+        add_column_tile(gradient, g, at, n_out, h, delta, below, above, n, i, n_in, 0, j)
+        add_one(gradient, g, at, n_out, h, delta, below, above, n, i, n_in, j, n_out)
         if has_bias:
             for j in range(n_out):
                 a = splat(zero)
                 for k in range(0, n, lanes):
                     a = a + load(delta, above + j, k)
-                add_to(gradient, g, at + n_in * n_out + j, add_up(a))
+                add_to(gradient, g, at + n_in * n_out + j, 1, a)
 
-    return move_up, move_back, add_gradient
+    return add_gradient
+
+
+def _make_tile(dtype, rows, columns):
+    """The same for the units `first_i` to `last_i` and `first_j` to `last_j`, so many at once, without biases."""
+    lanes, zero = LANES[dtype], np.dtype(dtype).type(0)
+    (load_rows, _, splat, _, add_to), (load_columns, *_) = make_blocks(rows, columns), make_blocks(columns)
+
+    @inline
+    def add_tile(gradient, g, at, n_out, h, delta, below, above, n, first_i, last_i, first_j, last_j):
+        for i in range(first_i, last_i, rows):
+            for j in range(first_j, last_j, columns):
+                a = splat(zero)
+                for k in range(0, n, lanes):
+                    a = fma(load_rows(h, below + i, k), load_columns(delta, above + j, k), a)
+                add_to(gradient, g, at + i * n_out + j, n_out, a)
+
+    return add_tile
 
 
 @lru_cache
@@ -137,8 +153,9 @@ def make_networks(
     go_back : function of theta, gradient, g, h, delta (row, point), n, sizes, plan, places, and whether the features'
         rows of `delta` are wanted; the outputs' rows must be there, and gradients are added
     """
-    move_up, move_back, add_gradient = make_layers(dtype, has_bias)
-    activate, scale = make_passes(activations, dtype)
+    layers = [make_layer(activation, dtype, has_bias) for activation in activations]
+    move_up, move_back = (choose(moves) for moves in zip(*layers, strict=True))
+    (move_out, move_to_points), add_gradient = make_layer("linear", dtype, has_bias), make_gradient(dtype, has_bias)
     keeps = tuple(keeps_slope(activation) for activation in activations)
 
     @njit
@@ -159,21 +176,23 @@ def make_networks(
     @njit
     def go_up(theta, g, h, n, sizes, plan, places):
         starts, rows, sources = places
-        last = len(sizes) - 2
-        for i in range(last + 1):
-            move_up(theta, g, starts[i], sizes[i], sizes[i + 1], h, rows[i], rows[i + 1], n)
-            if i < last:
-                activate(plan[i], h, rows[i + 1], sizes[i + 1], sources[i + 1], n)
+        last, theta, h = len(sizes) - 2, get_rows(theta), get_rows(h)
+        for i in range(last):
+            k, source = i + 1, sources[i + 1]
+            move_up(plan[i], theta, g, starts[i], sizes[i], sizes[k], h, rows[i], rows[k], source, n)
+        move_out(theta, g, starts[last], sizes[last], sizes[last + 1], h, rows[last], rows[last + 1], 0, n)
 
     @njit
     def go_back(theta, gradient, g, h, delta, n, sizes, plan, places, to_points):
         starts, rows, sources = places
+        theta, gradient, h, delta = get_rows(theta), get_rows(gradient), get_rows(h), get_rows(delta)
         for i in range(len(sizes) - 2, -1, -1):
-            add_gradient(gradient, g, starts[i], sizes[i], sizes[i + 1], h, delta, rows[i], rows[i + 1], n)
-            if i > 0 or to_points:
-                move_back(theta, g, starts[i], sizes[i], sizes[i + 1], delta, rows[i], rows[i + 1], n)
+            k, source = i + 1, sources[i]
+            add_gradient(gradient, g, starts[i], sizes[i], sizes[k], h, delta, rows[i], rows[k], n)
             if i > 0:
-                scale(plan[i - 1], h, sources[i], sizes[i], delta, rows[i], n)
+                move_back(plan[i - 1], theta, g, starts[i], sizes[i], sizes[k], h, delta, rows[i], rows[k], source, n)
+        if to_points:
+            move_to_points(theta, g, 0, sizes[0], sizes[1], h, delta, 0, rows[1], 0, n)
 
     return find_places, go_up, go_back
 

@@ -12,7 +12,7 @@ import pytensor
 import xarray as xr
 from bookkit import data, models
 from hbnn import diagnostics, fuse, prediction, sampling
-from hbnn.fusion import _activations, _layers, _loglik, _simd
+from hbnn.fusion import _layers, _loglik, _simd
 from threadpoolctl import threadpool_info
 
 from studies._bench import advi, bound, flat, gradients, peers
@@ -259,26 +259,22 @@ def time_kernel_parts(X, n_hidden):
     n_groups, n_obs, n_feature = X.shape
     h, rng, lanes = n_hidden, np.random.default_rng(0), _simd.LANES["float64"]
     m = -(-n_obs // lanes) * lanes
-    move_up, move_back, add_gradient = _layers.make_layers("float64", False)
-    activate, scale = _activations.make_passes(("tanh",), "float64")
+    (move_up, move_back), (move_out, _) = (_layers.make_layer(f, "float64", False) for f in ("tanh", "linear"))
+    add_gradient = _layers.make_gradient("float64", False)
     second, third = n_feature * h, n_feature * h + h * h
     theta = rng.normal(size=(1, third + h))
     units, delta = (rng.normal(size=(4 * h, _layers.CHUNK)) for _ in range(2))
     gradient, points = np.zeros_like(theta), np.ones((3, _layers.CHUNK))
     parts = {
         "layers forward, tanh": [
-            (move_up, (theta, 0, 0, n_feature, h, units, 0, h, m)),
-            (activate, (0, units, h, h, h, m)),
-            (move_up, (theta, 0, second, h, h, units, h, 2 * h, m)),
-            (activate, (0, units, 2 * h, h, 2 * h, m)),
-            (move_up, (theta, 0, third, h, 1, units, 2 * h, 3 * h, m)),
+            (move_up, (theta, 0, 0, n_feature, h, units, 0, h, h, m)),
+            (move_up, (theta, 0, second, h, h, units, h, 2 * h, 2 * h, m)),
+            (move_out, (theta, 0, third, h, 1, units, 2 * h, 3 * h, 0, m)),
         ],
         "likelihood and residuals": [(_loglik.make_output("float64"), (points, units, delta, 3 * h, m))],
         "layers back": [
-            (move_back, (theta, 0, third, h, 1, delta, 2 * h, 3 * h, m)),
-            (scale, (0, units, 2 * h, h, delta, 2 * h, m)),
-            (move_back, (theta, 0, second, h, h, delta, h, 2 * h, m)),
-            (scale, (0, units, h, h, delta, h, m)),
+            (move_back, (theta, 0, third, h, 1, units, delta, 2 * h, 3 * h, 2 * h, m)),
+            (move_back, (theta, 0, second, h, h, units, delta, h, 2 * h, h, m)),
         ],
         "gradients of the weights": [
             (add_gradient, (gradient, 0, third, h, 1, units, delta, 2 * h, 3 * h, m)),
