@@ -181,6 +181,9 @@ def test_the_lock_as_a_whole_does_not_make_other_settings_but_its_versions_do():
     assert _checks.is_exact(table, {"kernel": "a", "requirements": "c"})
     assert not _checks.is_exact(table, {"kernel": "b", "requirements": "b"})
     assert not _checks.is_exact(table | {"versions": versions | {"numpy": "1.0"}}, {"kernel": "a", "requirements": "b"})
+    equal = {"versions": versions, "checked": {"agreement": "equal bytes", "identity": table["machine"]}}
+    assert _checks.is_exact(equal | {"machine": {"kernel": "b"}}, table["machine"])
+    assert not _checks.is_exact(equal | {"machine": {"kernel": "several"}}, table["machine"])
 
 
 @pytest.fixture(scope="module")

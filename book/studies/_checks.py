@@ -230,7 +230,9 @@ def is_exact(table, here):
 
     present = dict(read_versions(REQUIREMENTS.read_text(), tuple(table["versions"])))
     stamp = table.get("checked", {})
-    origins = [table["machine"], *([stamp["identity"]] if stamp.get("agreement") == "equal bytes" else [])]
+    origins = [table["machine"]]
+    if stamp.get("agreement") == "equal bytes" and "several" not in table["machine"].values():
+        origins.append(stamp["identity"])  # of rows of several machines, those that were checked tell nothing of others
     return table["versions"] == present and leave_lock(here) in map(leave_lock, origins)
 
 
