@@ -47,7 +47,9 @@ def test_compiled_code_stays_where_the_user_keeps_it_and_without_a_home_there_is
 
 
 def test_a_jupyter_kernel_has_the_settings_and_pytensor_obeys(tmp_path):
-    manager, client = start_new_kernel(kernel_name="python3", env=BARE | {"JUPYTER_RUNTIME_DIR": str(tmp_path)})
+    manager, client = start_new_kernel(
+        kernel_name="python3", env=BARE | {"JUPYTER_RUNTIME_DIR": str(tmp_path), "IPYTHONDIR": str(tmp_path)}
+    )
     try:
         printed = []
         code = REPORT + "\nimport bookkit.data, pytensor, threadpoolctl\nprint(pytensor.config.numba__fastmath)\n"
