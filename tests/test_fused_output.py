@@ -169,7 +169,7 @@ def compare_with_graph(activations, dtype="float64", has_bias=True, n_groups=3, 
 
 
 def test_every_activation_and_the_points_are_those_of_the_graph():
-    assert compare_with_graph(EVERY) < 1e-12
+    assert compare_with_graph((*EVERY[4:], *EVERY[:4])) < 1e-12  # the first keeps its slope, and the last does not
     assert compare_with_graph(EVERY, mode="JAX") < 1e-12
 
 
