@@ -15,7 +15,7 @@ from bookkit.claims import MIME, Claims
 from bookkit.repo import BOOK, find_chapters
 from hbnn import priors
 from PIL import Image
-from tools import faults, frames, pdf
+from tools import faults, frames, other_seeds, pdf
 from tools.chapters import kernel_environment
 from tools.claims import gather
 from tools.cover import PICTURES, find_picture
@@ -58,6 +58,12 @@ def test_a_picture_of_the_front_page_is_the_figure_in_its_chapter():
 
 
 # --- small parts of tools whose whole takes minutes
+
+
+def test_other_seeds_finds_all_whose_seeds_it_shifts():
+    code = other_seeds.SHIFT + "print(all(hasattr(f, '__wrapped__') for f in (pm.sample, sampling.sample_nuts)))"
+    found = subprocess.run([sys.executable, "-c", code], env=kernel_environment(), capture_output=True, text=True)
+    assert (found.stdout, found.returncode) == ("True\n", 0), found.stderr
 
 
 def test_flat_draws_are_cut_into_the_layers_that_they_were_made_of():

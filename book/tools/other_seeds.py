@@ -33,8 +33,8 @@ def shift(owner, name, argument="seed"):
 shift(pm, "sample", "random_seed")  # first, for it is a default in hbnn.sampling
 from hbnn import priors, sampling
 from pymc.variational.opvi import Approximation
-shift(inference, "sample_nuts")
-shift(inference, "sample_groups")
+shift(sampling, "sample_nuts")
+shift(sampling, "sample_groups")
 shift(sampling.Advi, "draw")
 shift(priors, "draw_new_category")
 shift(Approximation, "sample", "random_seed")
