@@ -2,9 +2,8 @@
 
 import ast
 import re
-from functools import cache, wraps
+from functools import wraps
 
-from bookkit.repo import BOOK
 from IPython.core.inputtransformer2 import TransformerManager
 from jupytext.compare import NotebookDifference, compare_notebooks
 from tools import chapters, outputs
@@ -171,10 +170,8 @@ def find_evasions(nb):
 # --- seeds and clocks --------------------------------------------------------------------------------------
 
 
-def find_unseeded(nb, functions=None):
-    """Find calls in a notebook that draw at random without a seed; `functions` are ours that take one, as
-    `list_seeded` has them."""
-    functions = list_seeded() if functions is None else functions
+def find_unseeded(nb):
+    """Find calls in a notebook that draw at random without a seed; ours do not run without one."""
     trees = [(name, _parse(cell.source)) for name, cell in _number(list_code(nb))]
     names = {}
     for _, tree in trees:
@@ -183,24 +180,8 @@ def find_unseeded(nb, functions=None):
         f"{name}: `{ast.unparse(call.func)}` draws without a seed"
         for name, tree in trees
         for call in ast.walk(tree)
-        if isinstance(call, ast.Call) and _is_unseeded(call, names, functions)
+        if isinstance(call, ast.Call) and _is_unseeded(call, names)
     ]
-
-
-@cache
-def list_seeded(packages=(BOOK / "hbnn", BOOK / "bookkit")):
-    """List the functions of packages that take a seed: a dict from full name to the place of the argument."""
-    places = {}
-    for package, path in [(p, path) for p in packages for path in sorted(p.rglob("*.py"))]:
-        for function in ast.parse(path.read_text(encoding="utf-8")).body:
-            if not isinstance(function, ast.FunctionDef):
-                continue
-            positional = [argument.arg for argument in function.args.posonlyargs + function.args.args]
-            if "seed" in positional + [argument.arg for argument in function.args.kwonlyargs]:
-                place = positional.index("seed") if "seed" in positional else None
-                module = ".".join(path.relative_to(package.parent).with_suffix("").parts)
-                places |= {f"{name}.{function.name}": place for name in (module, package.name)}  # or from its top
-    return places
 
 
 def _parse(source):
@@ -232,7 +213,7 @@ def _resolve(function, names):
     return ".".join([names[function.id], *reversed(parts)])
 
 
-def _is_unseeded(call, names, functions):
+def _is_unseeded(call, names):
     full = _resolve(call.func, names)
     if full is None:
         return isinstance(call.func, ast.Attribute) and call.func.attr in METHODS and not _has_seed(call)
@@ -242,7 +223,7 @@ def _is_unseeded(call, names, functions):
     if package == "random":
         return not (last == "Random" and _has_seed(call, place=0))
     if package in ("hbnn", "bookkit"):
-        return full in functions and not _has_seed(call, functions[full])
+        return False
     return last in DRAWING.get(package, METHODS) and not _has_seed(call)
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import strangers
 from hbnn import Refused, diagnostics, tables
-from hbnn.tables import _network, _predictions, _rivals
+from hbnn.tables import _network, _rivals
 from scipy.special import expit, logsumexp
 from scipy.stats import multivariate_normal, norm
 from sklearn.exceptions import ConvergenceWarning
@@ -346,16 +346,6 @@ def test_what_a_single_fit_cannot_say_is_left_empty():
     found = tables.tabulate_predictions(rows, np.full(8, 0.5))
     assert found[["low", "high", "ignorance"]].isna().all(axis=None)
     assert (found["noise"] == 1).all()
-
-
-def test_a_file_of_something_else_is_never_written_over(tmp_path):
-    path = tmp_path / "mine.csv"
-    path.write_text("town,age\nUlm,3\n")
-    with pytest.raises(ValueError, match=r"mine\.csv is there already"):
-        _predictions.check_path(path)
-    with pytest.raises(OSError, match="folder"):
-        _predictions.check_path(tmp_path / "no" / "p.csv")
-    assert path.read_text() == "town,age\nUlm,3\n"
 
 
 # --- rivals and cross-validation -----------------------------------------------------------------------------

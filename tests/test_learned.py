@@ -11,7 +11,6 @@ import numpy as np
 import pymc as pm
 import pytest
 import xarray as xr
-from hbnn import sampling
 from studies import class_gains
 from studies._node import find_node
 from teach import learned
@@ -139,7 +138,7 @@ def test_the_model_that_the_page_types_is_that_of_the_module(monkeypatch):
     (model,) = [cell for cell in cells if cell.startswith("with pm.Model(coords=coords) as model")]
     answers, _ = learned.simulate(12, seed=2)
     monkeypatch.setattr(learned, "read_answers", lambda file: answers)
-    space = {"pm": pm, "np": np, "learned": learned, "inference": sampling, "file": None, "SEED": 1}
+    space = {"pm": pm, "np": np, "learned": learned, "file": None, "SEED": 1}
     exec(vary, space)
     exec(model.partition("    trace = pm.sample(")[0], space)
     typed, ours = space["model"], learned.build(answers)

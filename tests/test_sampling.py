@@ -14,8 +14,6 @@ from scipy.stats import kstest, norm
 from tools import chapters
 
 OBSERVED = np.array([0.3, 2.1, 1.4, 0.9, 1.8, 2.6, 1.1, 0.2, 1.9, 1.7])
-# a standard normal prior on the mean of normal observations of sd 1
-POSTERIOR_MEAN, POSTERIOR_SD = OBSERVED.sum() / 11, 1 / np.sqrt(11)
 
 
 @pytest.fixture(scope="module")

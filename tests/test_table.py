@@ -388,6 +388,8 @@ def test_predictions_are_written_whole_over_predictions_and_never_over_a_table(r
     with pytest.raises(ValueError, match=r"predictions\.csv is there already"):
         tables.write_predictions(path, rows, draws)
     assert path.read_bytes() == before
+    with pytest.raises(OSError, match="folder"):
+        tables.write_predictions(tmp_path / "no" / "p.csv", rows, draws)
 
 
 def test_predictions_that_do_not_fit_are_refused(frame, rows, draws):
