@@ -889,10 +889,7 @@ def named_axes():
     pmd.Normal("y", h.dot(pmd.Normal("w2", dims="hidden"), dim="hidden"), 1, observed=y)
 
 
-LAYER, PRODUCT = (
-    "stands where a hidden layer should be; wanted: an activation",
-    "wanted: a product of units and weights",
-)
+LAYER = "stands where a hidden layer should be; wanted: an activation"
 REFUSED = {
     "relu of a threshold": (hidden(lambda z: pt.maximum(z, 1)), "y: Maximum of w1 " + LAYER),
     "relu of the negative": (hidden(lambda z: z * (z < 0)), LAYER),
@@ -1151,9 +1148,6 @@ def test_jax_takes_it(name):
     assert float(found) == pytest.approx(float(model.compile_logp(mode="FAST_COMPILE")(point)), rel=1e-9)
 
 
-# --- rows
-
-
 # --- any network
 
 
@@ -1215,9 +1209,10 @@ def build_any(kind, sizes, activations, extras, points, outcome):
 )
 def test_any_network_is_read_rightly(kind, sizes, activations, extras, points, outcome):
     model = make(lambda: build_any(kind, sizes, activations, extras, points, outcome))
+    refused = ""
     try:
-        fast = fuse_plainly(model)
-    except Refused:
-        assert "residual" in extras  # units of a ReLU layer alone are left as they are
-    else:
-        compare(model, fast)
+        compare(model, fuse_plainly(model))
+    except Refused as error:
+        refused = str(error)
+    # below a residual connection, units of a ReLU layer alone are left as they are
+    assert not refused or ("residual" in extras[: len(sizes) - 1] and "Add of" in refused and LAYER in refused)
