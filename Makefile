@@ -56,7 +56,7 @@ endif
 test-all: pairs  ## everything: all chapters, rows of every study, all wrong answers (an hour)
 	$(TEST) book tests
 
-faults: $(INSTALLED)  ## plant faults in the sources, one at a time, and say which test notices (FILE=score for some)
+faults: $(INSTALLED)  ## plant faults in the sources, one at a time, and say which test notices (FILE=metrics for some)
 	$(BIN)/python -m tools.faults $(FILE)
 
 chapters: $(INSTALLED)  ## execute chapters, md to ipynb, and gather their claims (CHAPTER=flat_advi for one)

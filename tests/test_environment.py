@@ -79,8 +79,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import pymc as pm
 from bookkit import data, models
-from hbnn import sampling
-from hbnn import fuse
+from hbnn import fuse, sampling
 
 moons = data.legacy_rotated_moons().group(0)
 model = models.flat_bnn(moons.X_train, moons.y_train)

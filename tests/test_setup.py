@@ -95,9 +95,8 @@ def test_an_older_python3_first_on_the_path_is_passed_over(checkout, place):
     assert (done.returncode, done.stderr) == (0, "")
     assert checkout.list_makers() == [good]
     assert checkout.stamp.exists()
-    assert (
-        checkout.log.read_text().splitlines()[-1].endswith("book/bookkit/environment.py --install")
-    )  # the settings last
+    last = checkout.log.read_text().splitlines()[-1]
+    assert last.endswith("book/bookkit/environment.py --install")
 
 
 def test_a_python_that_uv_manages_is_found(checkout):

@@ -182,7 +182,7 @@ def digest_run(model, asked, *, anywhere=False):
     anywhere : bool
         Whether another machine shall find the same name: its processor and settings do not count then, nor do the
         digits of the data and constants beyond `DIGITS`, which sines and cosines of another processor may change; and
-        of this package's code only `_layers.NUMBERS`, so that a release's draws are found after the next edit.
+        of the fused kernels' code only `_layers.NUMBERS`, so that a release's draws are found after the next edit.
 
     Examples
     --------

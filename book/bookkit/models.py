@@ -314,7 +314,7 @@ def stack_groups(X, y):
     Raises
     ------
     ValueError
-        As `_checks.check_data`, with the number of the group.
+        For points and labels that do not fit together, with the number of the group.
 
     Examples
     --------

@@ -1,9 +1,9 @@
 """Which check notices which mistake? Faults of known size, planted in the analysis of data whose truth is known.
 
 A small hierarchical network for numbers: six groups, twelve rows each, two hidden units that all groups share, and
-read-outs of their own, which are integrated out while sampling (`readouts`). The priors keep the units apart, so
-chains have nothing to disagree about, and what a check says is due to the fault. Truth and data are drawn from the
-right priors, by code that shares nothing with the model; the fault sits in the analysis:
+read-outs of their own, which are integrated out while sampling (`hbnn.fusion.readouts`). The priors keep the units
+apart, so chains have nothing to disagree about, and what a check says is due to the fault. Truth and data are drawn
+from the right priors, by code that shares nothing with the model; the fault sits in the analysis:
 
 - "prior": the scale of the group sds' prior is `dose` times the right one;
 - "dropped": the last `dose` rows, which are in random order, do not reach the model;

@@ -138,7 +138,7 @@ def main(names):
 def write_row(row, chapters):
     """Put a chapter's row into ``book/data/binder_cost.json`` in place of an older one; all or nothing."""
     path = DATA / "binder_cost.json"
-    with FileLock(Path(tempfile.gettempdir(), "bnn-binder-check.lock")):
+    with FileLock(Path(tempfile.gettempdir(), "hbnn-binder-check.lock")):
         rows = json.loads(path.read_text())["rows"] if path.exists() else []
         rows = [old for old in rows if old["chapter"] in chapters and old["chapter"] != row["chapter"]] + [row]
         rows.sort(key=lambda row: chapters.index(row["chapter"]))

@@ -58,7 +58,7 @@ def kernel_environment():
 @lru_cache
 def _make_profile():
     """An empty folder, without anybody's start-up files, that goes with this process."""
-    return tempfile.TemporaryDirectory(prefix="bnn-ipython-")
+    return tempfile.TemporaryDirectory(prefix="hbnn-ipython-")
 
 
 def digest_code(nb):
