@@ -588,6 +588,16 @@ def residual():
     observe((h + tanh(h @ normal("w2", H, H))) @ normal("w3", H))
 
 
+def multiples():
+    """Units times a number below two networks, and as the points of both."""
+    h = pt.maximum(0, 1.7 * tanh(X1 @ normal("w1", F, H)) @ normal("w2", H, H))
+    observe((h + tanh(h @ normal("w3", H, H))) @ normal("w4", H))
+
+
+def multiples_of_points():
+    observe(tanh(1.7 * tanh(X1 * normal("a", F)) @ normal("w1", F, H)) @ normal("w2", H))
+
+
 def joined():
     """Embeddings and inputs with noise beside features, and the first layer handed on to the last."""
     x = pm.Normal("x", X1[:, 0], 0.1)
@@ -684,6 +694,11 @@ OUTCOMES = {  # what is typed, how many networks are found
     "potential": (only_potential, 1),
     "heads": (heads, 1),
     "residual": (residual, 2),
+    "multiples": (multiples, 2),
+    "multiples of points": (
+        lambda: observe(tanh(2 * tanh(X1 * normal("a", F)) @ normal("v", F, H)) @ normal("w", H)),
+        1,
+    ),
     "gate": (gate, 2),
     "joined": (joined, 2),
     "on top of each other": (on_top, 3),

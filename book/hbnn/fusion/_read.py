@@ -470,8 +470,10 @@ def _read_layer(name: str, var: Variable, axes: Axes, above: Axis | None, depth:
 
 def _read_units(
     var: Variable, axes: Axes, below: Axis | None
-) -> tuple[Variable, Axes, list[Leaf], tuple[Activation, Variable] | None]:
-    """Units with their axes, what they are multiplied by, and of which activation of what they are; None: of none."""
+) -> tuple[Variable, Axes, list[Leaf], tuple[Activation, Variable, float] | None]:
+    """Units with their axes, what they are multiplied by, and of which activation of what, times which number, they
+    are; None: of none.
+    """
     factors: list[Leaf] = []
     while True:
         whole = var, axes
@@ -480,9 +482,7 @@ def _read_units(
         var, axes = _peel(var, axes)
         found = read_activation(var)
         if found:
-            activation, source, scale = found
-            factors += [Leaf(pt.constant(np.asarray(scale, var.dtype)), [])] * (scale != 1)
-            return var, axes, factors, (activation, source)
+            return var, axes, factors, found
         split = _split_terms(var, axes, below) if is_made_by(var, SCALES) else None
         if split is None:
             return *whole, factors, None
@@ -498,7 +498,7 @@ def read_network(
     what stands there instead, which has the number of layers read as `depth`. Units among `cuts` are points.
     """
     network, above, refused = Network(Leaf(var, axes), [], [], []), None, None
-    pending: tuple[Activation, Variable] | None = (activation, None) if activation else None
+    pending: tuple[Activation, Variable, list[Leaf]] | None = (activation, var, []) if activation else None
     while True:
         try:
             layer, units = _read_layer(name, var, axes, above, len(network.layers))
@@ -509,6 +509,8 @@ def read_network(
         if pending:
             network.activations.insert(0, pending[0])
             network.units.insert(0, pending[1])
+            for upper in network.layers[1:2]:  # what units are times is theirs where they are points after all
+                upper.weights += pending[2]
         top, axes, factors, found = _read_units(*units, layer.below)
         layer.weights += factors
         network.points = Leaf(top, axes)
@@ -517,7 +519,8 @@ def read_network(
         if found is None or top in cuts:
             refused = Refused(_say_units(name, top))
             break
-        pending, var, above = (found[0], top), found[1], layer.below
+        scale = [Leaf(pt.constant(np.asarray(found[2], top.dtype)), [])] * (found[2] != 1)
+        pending, var, above = (found[0], top, scale), found[1], layer.below
         network.top_axes = network.top_axes or axes
     if refused and not network.activations:
         refused.depth = len(network.layers)
