@@ -1,11 +1,10 @@
-"""python -m studies._bench [--quick | --settings]: our engine and its peers side by side.
+"""python -m studies._bench [--quick]: what gradients and posteriors cost, with `fuse` and with the best of its rivals.
 
-It writes book/data/bench.json. Everything runs on one core, one case after the other. Times are CPU seconds, compiling
-apart.
+It writes book/data/bench.json in 20 minutes, on one core, compiling apart. ``--quick`` does a little of everything in
+three minutes, two when it has been run before, and writes _build/bench_quick.json instead.
 
-``--quick`` does a little of everything in three minutes and writes _build/bench_quick.json instead.
-``--settings`` measures stock PyMC alone, in two minutes, in turn with this book's settings and as a user has it, who
-sets nothing (one thread all the same), and writes book/data/bench_settings.json.
+Everything runs with the settings of a user, who sets nothing, and not with this book's, which fix the order of sums and
+hold processors back to what all of them have; only the number of threads is set, to one.
 """
 
 import importlib
@@ -16,167 +15,122 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import nullcontext
 
+from bookkit.environment import SETTINGS
 from bookkit.repo import DATA, ROOT, digest, write_atomically
 
 from studies._tasks import PACKAGES, describe_origin
 
-ENVIRONMENT = {
-    "BNN_PROGRESS": "off",
-    "OMP_NUM_THREADS": "1",
-    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
-}
-LIMIT = 1200  # seconds a group of cases may take
-# Python's `-c` for a group that runs as if there were no book: its settings are in force before this line, and NumPy,
-# PyTensor and Numba read theirs after it. Compiled code is kept apart, since PyTensor's cache may not know the flags.
-AS_A_USER = """
-import os, runpy
-from bookkit.environment import SETTINGS
-for name in set(SETTINGS) - {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"}:
+LIMIT = 900  # seconds a group of cases may take
+KEPT = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "JAX_PLATFORMS")
+XLA = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+# The book's settings are in force before this line; NumPy, PyTensor, Numba and JAX read theirs after it.
+AS_A_USER = f"""
+import os, sys
+for name in {sorted(set(SETTINGS) - set(KEPT))}:
     os.environ.pop(name, None)
-os.environ["PYTENSOR_FLAGS"] = "base_compiledir=" + os.environ["BENCH_COMPILED"]
-runpy.run_module("studies._bench", run_name="__main__")
+os.environ |= {{"XLA_FLAGS": "{XLA}", "BNN_PROGRESS": "off", "PYTENSOR_FLAGS": "base_compiledir=" + sys.argv[1]}}
+from studies._bench import __main__ as bench
+bench.run_cases(sys.argv[2])
 """
-SETTINGS = {"the book's": ("-m", "studies._bench"), "a user's": ("-c", AS_A_USER)}
 
 
 def list_cases(quick):
-    """What is run: section name to groups of cases (function of `studies._bench.cases`, list of arguments).
+    """What is run: section to groups of cases, each a list of (module.function, arguments).
 
     A group shares a process, and so what it has imported and compiled.
     """
-    cases = importlib.import_module("studies._bench.cases")
-    sizes = [(g, 50, 12) for g in (18, 60, 200, 1000)] + [(18, n, 12) for n in (200, 1000, 5000)]
-    sizes += [(18, 50, h) for h in (5, 8, 20, 50)]
-    engines, seeds, data_sets, widths, ways = (
-        list(cases.SAMPLERS),
-        [1, 2, 3],
-        ("legacy", "1", "2"),
-        (5, 8, 12),
-        cases.FLAT,
-    )
+    sizes = [(groups, points) for groups in (18, 200) for points in (20, 50, 500)]
+    nets = {(5, "tanh"): sizes, (12, "tanh"): [*sizes, (1000, 50)], (32, "tanh"): sizes}
+    nets |= {(12, "relu"): sizes[1:2], (32, "relu"): sizes[2:3]}
+    engines = list(importlib.import_module("studies._bench.samplers").SETTINGS)
+    seeds, turns = (1, 2), {"rounds": 25, "seconds": 3}
     if quick:
-        engines, seeds, data_sets, widths = ["ours", "NumPyro"], [1], ("legacy",), (12,)
-        sizes, ways = [(18, 50, 12), (200, 50, 12)], ["compiled once, data swapped", "one batched model"]
-    budget, steps, draws, tune = (5, 2000, 100, 150) if quick else (40, 30_000, cases.DRAWS, cases.TUNE)
+        nets, engines, seeds, turns = {(12, "tanh"): sizes[1:2]}, engines[::3], (1,), {"rounds": 5, "seconds": 1}
     return {
-        "gradients": [("time_gradients", [{"n_hidden": h, "n_calls": 100 if quick else 500}]) for h in widths],
-        "profile": [("time_parts", [{"n_hidden": h}]) for h in widths],
-        "growth": [(
-            "time_size",
-            [{"n_groups": g, "n_obs": n, "n_hidden": h, "with_peers": not quick} for g, n, h in sizes],
-        )],
+        "gradients": [
+            [("gradients.time_gradients", {"n_hidden": n, "activation": name, "sizes": sizes, **turns})]
+            for (n, name), sizes in nets.items()
+        ],
+        "rows": [] if quick else [[("gradients.time_rows", turns)]],
         "samplers": [
-            ("sample_engine", [{"engine": e, "data": "legacy", "seed": s, "budget": budget} for s in seeds])
-            for e in engines
+            [("samplers.sample", {"engine": engine, "seed": seed, "quick": quick}) for seed in seeds]
+            for engine in engines
         ],
-        "converged": [
-            ("sample_converged", [{"data": d, "seed": s, "draws": draws, "tune": tune} for s in seeds[:1] * quick
-                                  or range(1, 6)])
-            for d in data_sets
-        ],
-        "flat": [
-            ("fit_flat", [{"way": way, "n_groups": 3 if quick or "fresh" in way else 18, "draws": 500 - 400 * quick}])
-            for way in ways
-        ],
-        "advi": [
-            ("fit_advi", [{"way": way, "seed": s, "n_steps": steps} for s in seeds])
-            for way in list(cases.ADVI)[-1 if quick else 0:]
-        ],
-        "prediction": [
-            ("predict_points", [{"way": way, "n_draws": 500, "n_points": 500}])
-            for way in cases.PREDICTION[: 1 if quick else 2]
-        ],
-    }  # fmt: skip
+    }
 
 
-def run_group(function, arguments, here, start=SETTINGS["the book's"]):
-    """The rows of one group of cases: in this process, or in one of its own on the first core."""
-    if here:
-        return [run_case(function, case) for case in arguments]
-    command = [sys.executable, *start, "--group", function, json.dumps(arguments)]
+def run_group(group, folder):
+    """The rows of one group of cases, from a process of its own; `folder` keeps what PyTensor compiles."""
+    command = [sys.executable, "-c", AS_A_USER, str(folder), json.dumps(group)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT)
-    except subprocess.TimeoutExpired:
-        return [case | {"failed": f"its group took more than {LIMIT} s"} for case in arguments]
-    found = re.findall(r"^RESULT (.*)$", done.stdout, flags=re.MULTILINE)
-    lost = {"failed": (done.stderr.strip().splitlines() or ["no output"])[-1][:200]}
-    return [json.loads(row) for row in found] + [case | lost for case in arguments[len(found) :]]
+        output, error = done.stdout, done.stderr
+    except subprocess.TimeoutExpired as stopped:
+        output, error = (stopped.stdout or b"").decode(), f"its group took more than {LIMIT} s"
+    found = [json.loads(row) for row in re.findall(r"^RESULT (.*)$", output, flags=re.MULTILINE)]
+    lost = {"failed": (error.strip().splitlines() or ["no output"])[-1][:200]}
+    return found + [case | lost for _, case in group[len(found) :]]
 
 
-def run_case(function, case):
-    """One row: what was given, and what was found or what went wrong in one line."""
-    try:
-        return case | getattr(importlib.import_module("studies._bench.cases"), function)(**case)
-    except Exception as error:
-        return case | {"failed": f"{type(error).__name__}: {error}".splitlines()[0][:200]}
+def run_cases(group):
+    """Run a group of cases, given as JSON, in this process, on its first core: a line of output for each row."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
+    for name, case in json.loads(group):
+        module, function = name.split(".")
+        try:
+            row = getattr(importlib.import_module(f"studies._bench.{module}"), function)(**case)
+        except Exception as error:
+            row = {"failed": f"{type(error).__name__}: {error}".splitlines()[0][:200]}
+        print("RESULT", json.dumps(case | row), flush=True)
 
 
 def digest_table(table):
-    """SHA-256 of all that a table says, but for the digest itself and what was noted beside it later."""
-    return digest({key: value for key, value in table.items() if key not in ("digest", "digest_note")})
-
-
-def write_table(path, started, **content):
-    """Write a table with its origin and its digest; complain of failed cases when it is written."""
-    table = {
-        "measured": True,
-        "minutes": round((time.monotonic() - started) / 60, 1),
-        "cores": 1,
-        **describe_origin((*PACKAGES, "numpyro", "blackjax")),
-        **content,
-    }
-    write_atomically(path, json.dumps(table | {"digest": digest_table(table)}, indent=1) + "\n")
-    print(f"wrote {path} after {table['minutes']} minutes")
-    failed = [row for rows in content.values() if isinstance(rows, list) for row in rows if "failed" in row]
-    if failed:
-        raise SystemExit(f"{len(failed)} cases failed")
+    """SHA-256 of all that a table says, but for the digest itself."""
+    return digest({key: value for key, value in table.items() if key != "digest"})
 
 
 def run(quick):
     """All cases; the table is written when the last one is done."""
     started, sections = time.monotonic(), {}
-    for section, groups in list_cases(quick).items():
-        sections[section] = []
-        for function, arguments in groups:
-            for row in run_group(function, arguments, here=quick):
-                sections[section].append(row)
-                print(f"{(time.monotonic() - started) / 60:5.1f} min  {section}  {shorten(row)}", flush=True)
+    kept = nullcontext(ROOT / "_build" / "bench_compiled") if quick else tempfile.TemporaryDirectory()
+    with kept as folder:
+        for section, groups in list_cases(quick).items():
+            sections[section] = [row for group in groups for row in show(run_group(group, folder), section, started)]
+    table = {
+        "study": "bench",
+        "quick": quick,
+        "measured": True,
+        "minutes": round((time.monotonic() - started) / 60, 1),
+        "cores": 1,
+        **describe_origin((*PACKAGES, "numpyro", "blackjax")),
+        **sections,
+    }
     path = ROOT / "_build" / "bench_quick.json" if quick else DATA / "bench.json"
-    write_table(path, started, study="bench", quick=quick, **sections)
+    path.parent.mkdir(exist_ok=True)
+    write_atomically(path, json.dumps(table | {"digest": digest_table(table)}, indent=1) + "\n")
+    print(f"wrote {path} after {table['minutes']} minutes")
+    if failed := [row for rows in sections.values() for row in rows if "failed" in row]:
+        raise SystemExit(f"{len(failed)} cases failed")
 
 
-def run_settings(repetitions=3):
-    """The model typed, fused and by hand, with this book's settings and as a user has it, in turn: load meets all."""
-    started, rows = time.monotonic(), []
-    arguments = [{"n_hidden": 12, "n_calls": 500}]
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ["BENCH_COMPILED"] = folder
-        for _ in range(repetitions):
-            for settings, start in SETTINGS.items():
-                rows += [{"settings": settings} | row for row in run_group("time_forms", arguments, False, start)]
-                print(*map(shorten, rows[-len(arguments) :]), sep="\n", flush=True)
-    outcomes = [row for _ in range(repetitions) for row in run_group("time_outcomes", arguments, False)]
-    print(*outcomes, sep="\n", flush=True)
-    write_table(DATA / "bench_settings.json", started, study="bench_settings", rows=rows, outcomes=outcomes)
-
-
-def shorten(row):
-    """A row in one line, numbers in three digits."""
-    if "rows" in row:  # of `time_gradients` and `time_parts`
-        parts = (f"{r['form']} {r.get('part', '')}: {r['us']:.3g} us" for r in row["rows"])
-        return f"{row.get('settings', '')} n_hidden {row['n_hidden']}, {', '.join(parts)}"
-    return ", ".join(f"{k} {v:.3g}" if isinstance(v, float) else f"{k} {v}" for k, v in row.items())
+def show(found, section, started):
+    """Print rows, a line each, numbers in three digits, and return them."""
+    for row in found:
+        row = {key: value for key, value in row.items() if key not in ("models", "rows", "compile")} | {
+            f"{m.get('n_groups', 'groups')} x {m['n_obs']}": [
+                f"{p['form']} {p['us']:.4g}" for p in m["rows"] if "us" in p
+            ]
+            for m in row.get("models", [row] if "rows" in row else [])
+        }
+        text = ", ".join(
+            f"{key} {value:.3g}" if isinstance(value, float) else f"{key} {value}" for key, value in row.items()
+        )
+        print(f"{(time.monotonic() - started) / 60:5.1f} min  {section}  {text}", flush=True)
+    return found
 
 
 if __name__ == "__main__":
-    os.environ.update(ENVIRONMENT)  # before anything imports JAX
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {0})
-    if sys.argv[1:2] == ["--group"]:
-        for wanted in json.loads(sys.argv[3]):
-            print("RESULT", json.dumps(run_case(sys.argv[2], wanted)), flush=True)
-    elif "--settings" in sys.argv:
-        run_settings()
-    else:
-        run(quick="--quick" in sys.argv)
+    run(quick="--quick" in sys.argv)

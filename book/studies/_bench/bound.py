@@ -8,6 +8,7 @@ algorithm that does this arithmetic in this order can beat it.
 """
 
 import time
+from functools import lru_cache
 from itertools import pairwise
 
 import numba
@@ -16,10 +17,11 @@ from hbnn.fusion._simd import LANES, add_up, fma, load, splat
 
 TANH = 20  # 2 to clip, 3 to reduce, 9 multiply-adds and a product of the series, 3 to scale, a sum, a division
 SLOPE = 2  # 1 - h * h, and its product with what comes back
+ACTIVATION = {"tanh": TANH + SLOPE, "relu": 2}  # a ReLU: the larger of two, and a choice on the way back
 OUTPUT = 30  # exp, a division, the sums and the residual
 
 
-def count_operations(n_groups, n_obs, sizes, dtype="float64"):
+def count_operations(n_groups, n_obs, sizes, dtype="float64", activation="tanh"):
     """Vector operations of one gradient.
 
     Parameters
@@ -27,13 +29,15 @@ def count_operations(n_groups, n_obs, sizes, dtype="float64"):
     n_groups, n_obs : int, groups, and points in each
     sizes : features, hidden units of each layer, 1
     dtype : "float64" or "float32"
+    activation : "tanh" or "relu"
     """
     pairs = [a * b for a, b in pairwise(sizes)]
     hidden = sum(sizes[1:-1])
-    a_point = 2 * sum(pairs) + sum(pairs[1:]) + hidden * (TANH + SLOPE) + OUTPUT
+    a_point = 2 * sum(pairs) + sum(pairs[1:]) + hidden * ACTIVATION[activation] + OUTPUT
     return n_groups * n_obs / LANES[dtype] * a_point
 
 
+@lru_cache
 def measure_rate(dtype="float64", n_repetitions=20):
     """Vector operations a second that this core can do: multiply-adds on twelve vectors that need not wait."""
     number = np.dtype(dtype).type
