@@ -223,6 +223,55 @@ def test_what_was_sampled_before_an_interrupt_is_kept(conjugate):
         sampling.sample_until(ask_mean, 20, model=conjugate, random_seed=1, sample=sample, **SHORT)
 
 
+def cut(run, *, chains=4, draws=20, missing=()):
+    """What Ctrl-C leaves of a run: nutpie puts NaN for what is `missing`, PyMC drops chains or draws."""
+    run = run.isel(chain=slice(chains), draw=slice(draws)).copy(deep=True)
+    for chain in missing:
+        run["posterior"]["mu"][chain, 10:] = run["sample_stats"]["energy"][chain, 10:] = np.nan
+    return run
+
+
+def give(runs):
+    """A sampler that returns one after the other, or raises it."""
+    runs = iter(runs)
+
+    def sample(*_, **__):
+        run = next(runs)
+        if isinstance(run, Exception):
+            raise run
+        return run
+
+    return sample
+
+
+@pytest.mark.parametrize(
+    "left",
+    [{"missing": [2, 3]}, {"chains": 3}, {"draws": 15}, ValueError("no draws")],
+    ids=["nan", "few", "short", "none"],
+)
+def test_a_run_whose_interrupt_was_swallowed_leaves_what_there_was_before(conjugate, left):
+    whole = pm.sample(20, model=conjugate, random_seed=1, **SHORT)
+    run = cut(whole, **left) if isinstance(left, dict) else left
+    with pytest.warns(UserWarning, match="Interrupted.* 4 chains before are kept"):
+        tree = sampling.sample_until(ask_mean, random_seed=1, sample=give([whole, run]))
+    np.testing.assert_array_equal(tree["posterior"]["mu"], whole["posterior"]["mu"])
+
+
+def test_of_a_first_run_that_was_interrupted_the_whole_chains_are_kept(conjugate):
+    whole = pm.sample(20, model=conjugate, random_seed=1, **SHORT)
+    with (
+        pytest.warns(UserWarning, match="of 4 chains, 2 finished"),
+        pytest.warns(UserWarning, match="fails after 1 runs"),
+    ):
+        tree = sampling.sample_until(ask_mean, random_seed=1, sample=give([cut(whole, missing=[1, 3])]))
+    np.testing.assert_array_equal(tree["posterior"]["mu"], whole["posterior"]["mu"][[0, 2]])
+    with pytest.raises(KeyboardInterrupt):
+        sampling.sample_until(ask_mean, random_seed=1, sample=give([cut(whole, missing=range(4))]))
+    with pytest.warns(UserWarning, match="fails after 2 runs"):  # PyMC's short chains are not mixed with whole ones
+        tree = sampling.sample_until(ask_mean, random_seed=1, most=2, sample=give([cut(whole, draws=15), whole]))
+    assert tree["posterior"].sizes["draw"] == 20
+
+
 @pytest.mark.parametrize(("options", "message"), [({"most": 0}, "most=0; wanted"), ({"random_seed": None}, "seed")])
 def test_until_refuses_what_it_cannot_do(conjugate, options, message):
     with pytest.raises((ValueError, TypeError), match=message):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pymc as pm
 import xarray as xr
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from pymc.variational import KLqp
 
 from hbnn import diagnostics
@@ -224,12 +224,14 @@ def sample_until(
     -------
     DataTree
         All chains, and as attribute ``verdicts`` whether the verdict held after each run. There is a warning where it
-        never did, and after Ctrl-C, when those runs are kept that were finished.
+        never did, and after Ctrl-C, when those runs are kept that were finished, of the first one its whole chains.
 
     Raises
     ------
     ValueError
         For `most` below 1; as `diagnostics.verdict` for what `identify` returns.
+    KeyboardInterrupt
+        When interrupted before the first chain was finished.
 
     Source: the limits are those of Vehtari et al. (2021); what stopping does to errors: the book's chapter ``verdict``.
 
@@ -253,22 +255,38 @@ def sample_until(
         raise ValueError(f"most={most}; wanted: at least 1 run")
     later = np.random.SeedSequence(random_seed).generate_state(most)[1:].tolist()
     tree, verdicts = sample(*args, random_seed=random_seed, **options), []
+    n_chains, whole = tree["posterior"].sizes["chain"], _find_whole(tree)
+    if not whole.any():
+        raise KeyboardInterrupt
+    if not whole.all():
+        warnings.warn(f"Interrupted: of {n_chains} chains, {whole.sum()} finished before are kept.", stacklevel=2)
+        tree, later = tree.isel(chain=whole), []
     while True:
         found = diagnostics.verdict(identify(tree["posterior"].to_dataset()), tree)
         verdicts.append(found.converged)
         if found.converged:
             break
         if not later:
-            warnings.warn(f"The verdict still fails after {most} runs. {found}", stacklevel=2)
+            warnings.warn(f"The verdict still fails after {len(verdicts)} runs. {found}", stacklevel=2)
             break
         try:
             run = sample(*args, random_seed=later.pop(0), **options)
-        except KeyboardInterrupt:
-            warnings.warn(f"Interrupted: the {tree['posterior'].sizes['chain']} chains before are kept.", stacklevel=2)
+            longer = run["posterior"].sizes["draw"] - tree["posterior"].sizes["draw"]
+            if run["posterior"].sizes["chain"] < n_chains or longer < 0 or not _find_whole(run).all():
+                raise KeyboardInterrupt  # which `sample` kept to itself
+        except (KeyboardInterrupt, ValueError) as error:  # a ValueError where Ctrl-C left no draws at all
+            why = f" ({error})" if str(error) else ""
+            kept = tree["posterior"].sizes["chain"]
+            warnings.warn(f"Interrupted{why}: the {kept} chains before are kept.", stacklevel=2)
             break
-        tree = join_chains(tree, run)
+        tree = run if longer else join_chains(tree, run)  # PyMC had cut the first run short
     tree.attrs["verdicts"] = verdicts
     return tree
+
+
+def _find_whole(run: xr.DataTree) -> NDArray[np.bool_]:
+    """Of which chains nothing is missing, (chain,): nutpie fills up with NaN what Ctrl-C cut off."""
+    return ~np.isnan(diagnostics._read_statistic(run, "energy")).any(axis=1)
 
 
 def join_chains(tree: xr.DataTree, run: xr.DataTree) -> xr.DataTree:
