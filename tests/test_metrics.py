@@ -340,6 +340,7 @@ def test_another_order_of_classes_changes_no_uncertainty(draws, order):
 # --- what is refused
 
 P = np.full((2, 4), 0.25)
+MASKED = np.ma.array([1], mask=[True])
 
 
 @pytest.mark.parametrize(
@@ -351,6 +352,10 @@ P = np.full((2, 4), 0.25)
         (lambda: metrics.score([0.5], [2]), r"y holds labels other than 0 and 1; wanted: 0 and 1"),
         (lambda: metrics.score_error([0.5], [1]), r"y holds 1 label; wanted: at least 2"),
         (lambda: metrics.score(np.ma.array([0.5], mask=[True]), [1]), r"p has 1 masked values; wanted: none"),
+        (lambda: metrics.score([0.5], MASKED), r"y has 1 masked values; wanted: none"),
+        (lambda: metrics.log_likelihood([0.5], [2]), r"y holds labels other than 0 and 1; wanted: 0 and 1"),
+        (lambda: metrics.log_likelihood([0.5], MASKED), r"y has 1 masked values; wanted: none"),
+        (lambda: metrics.compare_scores([[0.5]], [[0.5]], [[1]]), r"p has 1 group; wanted: at least 2"),
         (lambda: metrics.log_likelihood([np.nan], [1]), r"p holds values outside \[0, 1\] or NaN; wanted"),
         (lambda: metrics.calibrate([0.5], [1], 0), r"n_bins=0; wanted: a whole number of at least 1"),
         (lambda: metrics.monte_carlo_error([0.5], [1], seed=0), r"draws has shape \(1,\); wanted: \(draw, obs\)"),
@@ -374,6 +379,9 @@ P = np.full((2, 4), 0.25)
         (lambda: metrics.score_classes(P[:1], [0]), r"p has shape \(1, 4\) and y \(1,\); wanted: .* at least 2 images"),
         (lambda: metrics.score_classes(P + 0.01, [0, 1]), r"p holds rows that do not add up to 1; wanted: probab"),
         (lambda: metrics.score_classes([[1.5, -0.5]] * 2, [0, 1]), r"p holds values outside \[0, 1\] or NaN"),
+        (lambda: metrics.split_uncertainty(np.ma.masked_equal([P], 0.25)), r"draws has 8 masked values; wanted"),
+        (lambda: metrics.score_classes(np.ma.masked_equal(P, 0.25), [0, 1]), r"p has 8 masked values; wanted"),
+        (lambda: metrics.score_classes(P, np.ma.masked_equal([0, 1], 1)), r"y has 1 masked values; wanted"),
         (lambda: metrics.score_classes(P, [0, 4]), r"y holds the labels \[4\]; wanted: the numbers 0 to 3"),
     ],
 )

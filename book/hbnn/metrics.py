@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hbnn._checks import check_classes, check_count, check_probabilities, check_seed
+from hbnn._checks import check_classes, check_count, check_probabilities, check_seed, refuse_masked
 from hbnn._types import Array, Floats
 
 TINY = 1e-300  # keeps 0 log 0 finite
@@ -11,14 +11,20 @@ FLOOR = 2.0**-53  # a label's least probability, 36.7 nats: 1 - p cannot tell a 
 
 
 def _check_labelled(p: ArrayLike, y: ArrayLike) -> tuple[Floats, Array]:
-    p, y = check_probabilities(p, "p"), np.asarray(y)
+    p, y = check_probabilities(p, "p"), _check_labels(y)
     if p.shape != y.shape:
         raise ValueError(f"p has shape {p.shape} and y {y.shape}; wanted: one probability for each label")
     if p.size == 0:
         raise ValueError("p and y are empty; wanted: at least one point")
+    return p, y
+
+
+def _check_labels(y: ArrayLike) -> Array:
+    refuse_masked(y, "y")
+    y = np.asarray(y)
     if not np.isin(y, (0, 1)).all():
         raise ValueError("y holds labels other than 0 and 1; wanted: 0 and 1 only")
-    return p, y
+    return y
 
 
 def log_likelihood(p: ArrayLike, y: ArrayLike) -> Floats:
@@ -38,7 +44,7 @@ def log_likelihood(p: ArrayLike, y: ArrayLike) -> Floats:
     array([-0.105, -0.693])
     """
     p = check_probabilities(p, "p")
-    return np.log(np.maximum(np.where(np.asarray(y) == 1, p, 1 - p), FLOOR))
+    return np.log(np.maximum(np.where(_check_labels(y) == 1, p, 1 - p), FLOOR))
 
 
 def _score_each(p: ArrayLike, y: ArrayLike) -> dict[str, Floats]:
@@ -102,7 +108,7 @@ def score_classes(p: ArrayLike, y: ArrayLike) -> dict[str, tuple[float, float]]:
     >>> round(found["lpd"][0], 3), round(found["lpd"][1], 3)  # value, standard error
     (-0.78, 0.424)
     """
-    p, y = np.asarray(p, dtype=float), np.asarray(y)
+    p, y = np.asanyarray(p, dtype=float), np.asanyarray(y)  # masks stay, to be refused
     if p.ndim != 2 or y.shape != p.shape[:1] or len(y) < 2:
         raise ValueError(f"p has shape {p.shape} and y {y.shape}; wanted: (obs, class) and (obs,), at least 2 images")
     p = check_probabilities(p, "p", of_classes=True)
@@ -161,7 +167,7 @@ def compare_scores(p: ArrayLike, other: ArrayLike, y: ArrayLike) -> dict[str, tu
     """
     mine, theirs = score_groups(p, y), score_groups(other, y)
     if len(mine["lpd"]) < 2:
-        raise ValueError(f"p has {len(mine['lpd'])} category; wanted: at least 2 for an error")
+        raise ValueError(f"p has {len(mine['lpd'])} group; wanted: at least 2 for an error")
     found = {}
     for name in mine:
         difference = mine[name] - theirs[name]
@@ -288,7 +294,7 @@ def split_uncertainty(draws: ArrayLike) -> dict[str, Floats]:
     >>> found["noise"].round(2), found["ignorance"].round(2)
     (array([0.08, 1.  ]), array([0.92, 0.  ]))
     """
-    draws = np.asarray(draws, dtype=float)
+    draws = np.asanyarray(draws, dtype=float)  # a mask stays, to be refused
     if draws.ndim not in (2, 3) or draws.size == 0:
         raise ValueError(f"draws has shape {draws.shape}; wanted: (draw, obs) or (draw, obs, class), none empty")
     draws = check_probabilities(draws, "draws", of_classes=draws.ndim == 3)

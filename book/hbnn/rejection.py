@@ -40,7 +40,7 @@ def measure_doubt(draws: ArrayLike) -> dict[str, Floats]:
     >>> {name: values.round(2).tolist() for name, values in doubt.items()}
     {'sd': [0.0, 0.4], 'max': [0.1, 0.5], 'entropy': [0.47, 1.0], 'ignorance': [0.0, 0.53]}
     """
-    draws = np.asarray(draws, dtype=float)
+    draws = np.asanyarray(draws, dtype=float)  # a mask stays, to be refused
     if draws.ndim != 3:
         raise ValueError(f"draws has shape {draws.shape}; wanted: (draw, obs, class)")
     ignorance = split_uncertainty(draws)["ignorance"]
@@ -218,7 +218,7 @@ def fit_temperature(p: ArrayLike, y: ArrayLike) -> float:
     >>> rejection.warm(p[0], temperature).round(2)
     array([0.75, 0.25])
     """
-    p = np.asarray(p, dtype=float)
+    p = np.asanyarray(p, dtype=float)  # a mask stays, to be refused
     if p.ndim != 2 or p.size == 0:
         raise ValueError(f"p has shape {p.shape}; wanted: (obs, class), at least one image")
     p = check_probabilities(p, "p", of_classes=True)
