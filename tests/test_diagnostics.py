@@ -418,6 +418,7 @@ def test_a_single_chain_cannot_be_judged(long):
             lambda: diagnostics.count_divergences(xr.DataTree()),
             r"no sample_stats\['diverging'\]; wanted: one from pm.s",
         ),
+        (lambda: diagnostics.tree_depth(xr.DataTree()), r"no sample_stats\['n_steps'\]; wanted: one from pm.s"),
         (lambda: diagnostics.energy_bfmi(make_tree((4, 3))), r"the chains have 3 draws; wanted: at least 4"),
         (
             lambda: diagnostics.explain_divergences(np.zeros((4, 500, 1)), make_mask(0, (4, 5))),

@@ -155,9 +155,7 @@ def test_netcdf_csv_and_arrays_are_the_same_to_it(tmp_path):
             for index in np.ndindex(*value.shape[2:]):
                 end = brackets.format(",".join(str(i + 1) for i in index)) if index else ""
                 columns[key + end] = value[(..., *index)].ravel()
-        pd.DataFrame(columns).sample(frac=1, random_state=1).sort_values("draw", kind="stable").to_csv(
-            tmp_path / f"draws{len(brackets)}.csv", index=False
-        )
+        pd.DataFrame(columns).sample(frac=1, random_state=1).to_csv(tmp_path / f"draws{len(brackets)}.csv", index=False)
     wanted = stack(CURVES, unknowns)
     for source in (dataset, tmp_path / "draws.nc", str(tmp_path / "draws4.csv"), tmp_path / "draws3.csv"):
         np.testing.assert_allclose(stack(CURVES, scoring.read_draws(source)), wanted, rtol=1e-12)
@@ -190,6 +188,8 @@ def test_mistakes_are_told():
     ):
         with pytest.raises(ValueError, match=why):
             scoring.score_draws(source, name)
+    with pytest.raises(ValueError, match=r"no posterior called 'flat'.*wanted: one of"):
+        posteriors.build_posterior("flat")
 
 
 def test_files_that_cannot_be_read_are_told_and_the_list_names_what_is_asked(tmp_path, capsys):

@@ -175,7 +175,7 @@ def limit_rhat(n_quantities: int) -> float:
 
     R-hat has an error of its own. With four chains that mix perfectly and are worth 400 draws it is above 1.01 in about
     one case of three, and the worst of hundreds nearly always is. This limit, 1.02 and 0.01 more for each factor of
-    ten, is broken by about one of twenty such runs (simulated in the book's chapter ``verdict``).
+    ten, is broken by two to four of a hundred such runs (simulated in the book's chapter ``verdict``).
 
     Examples
     --------
@@ -276,7 +276,7 @@ def tree_depth(tree: xr.DataTree) -> float:
     >>> diagnostics.tree_depth(tree)  # no tree was cut short
     0.0
     """
-    if "depth" in tree["sample_stats"]:
+    if "sample_stats" in tree.children and "depth" in tree["sample_stats"]:
         depth = _read_statistic(tree, "depth")
     else:  # complete doublings, as nutpie counts: the other engines add the one that was broken off
         depth = np.floor(np.log2(_read_statistic(tree, "n_steps") + 1))
@@ -389,11 +389,12 @@ class Verdict:
 
     Attributes
     ----------
-    n_draws : of all chains together
+    n_chains, n_draws : chains, and draws of all of them together
     n_quantities : quantities that vary
     rhat, rhat_at : the greatest R-hat and the quantity that has it; NaN and "" where nothing can be said
     ess, ess_at : the least bulk ESS, draws
     ess_tail, ess_tail_at : the least tail ESS, draws
+    divergences : divergent draws after tuning
     move : how far leaving divergent draws out moves a quantity at most, in units of its MCSE
     explained : as in `explain_divergences`
     depth_share : share of draws at the greatest depth

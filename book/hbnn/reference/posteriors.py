@@ -131,7 +131,7 @@ def read_zipped(folder: Path, name: str) -> Any:
 
 
 def build_posterior(name: str) -> pm.Model:
-    """The PyMC model of a posterior, by the program in ``models/pymc`` of the database.
+    """The PyMC model of a posterior, by the program in ``models/pymc`` of the database; names as `load_posterior`.
 
     Examples
     --------
@@ -140,13 +140,13 @@ def build_posterior(name: str) -> pm.Model:
     >>> [variable.name for variable in model.free_RVs]
     ['w1', 'w2', 'w3']
     """
-    model = name.split("-")[1]
+    data, model = load_posterior(name).data, name.split("-")[1]
     spec = importlib.util.spec_from_file_location(model, FOLDER / "models" / "pymc" / f"{model}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.model(load_posterior(name).data)
+    return module.model(data)
 
 
 # --- shapes of the unknowns, and of the functionals

@@ -64,11 +64,11 @@ class DrawScore:
     ----------
     posterior : its name
     names : one for each functional
-    n_draws : of all chains together
+    n_chains, n_draws : chains, and draws of all of them together
     bias, bias_error : (functional,), units of posterior sd; the error is of both sides
     spread, spread_error : (functional,), the draws' sd over the reference's, on the same scale
-    rhat, ess, ess_tail : (functional,), of the draws alone
-    limit : errors from which on one of these numbers is too far away, by their count
+    rhat, ess, ess_tail : (functional,), R-hat and the effective draws of bulk and tails, of the draws alone
+    limit : `distance` above which a functional is too far away, in errors; it grows with the count of functionals
 
     Examples
     --------
@@ -336,7 +336,7 @@ def _read_file(path: Path) -> xr.DataTree | dict[str, Floats]:
         raise ValueError(f"{path.name}: chains of {_list(sorted(set(sizes)))} draws; wanted: chains of one length")
     if text := [name for name, kind in frame.dtypes.items() if kind.kind not in "iuf"]:
         raise ValueError(f"{path.name}: {_list(text)} hold other things than numbers")
-    frame = frame.sort_values("chain", kind="stable")
+    frame = frame.sort_values(["chain", "draw"] if "draw" in frame else "chain", kind="stable")
     names = [name for name in frame if name not in ("chain", "draw")]
     return _stack_columns({name: frame[name].to_numpy(float).reshape(len(sizes), -1) for name in names})
 
