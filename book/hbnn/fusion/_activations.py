@@ -47,6 +47,11 @@ def read_activations(activation: Any, n_hidden: int) -> tuple[Activation, ...]:
     return tuple(_read_activation(one) for one in found)
 
 
+def is_cheap(activation: Activation) -> bool:
+    """Whether a comparison is all it takes, so that the graph as it was typed computes it as fast."""
+    return (activation if isinstance(activation, str) else activation[0]) in ("relu", "leaky_relu")
+
+
 def _read_activation(activation):
     name, *number = (activation,) if isinstance(activation, str) else activation
     if name not in ACTIVATIONS or len(number) > (name in PARAMETERS):

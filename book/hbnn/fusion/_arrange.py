@@ -76,13 +76,16 @@ class Plan:
         if any(is_random(index.index) for index in indices):
             self._refuse(f"{name}: the groups of the points are random; wanted: pm.Data or an array")
         if len(self.cells) > 1 and 2 * self.count(self.rows) < self.count(self.cells):
-            self._refuse(f"{name}: there are more combinations of groups than points; wanted: one index, w[group]")
+            self._refuse(
+                f"{name}: more than twice as many combinations of groups as points; wanted: one index, w[group]"
+            )
         sizes = [*(self.count([layer.below]) for layer in network.layers), self.count(self.columns)]
         per_group = self.count(self.rows) / max(self.count(self.cells), 1) if self.cells else CHUNK
         if not pays(sizes, network.activations or ["tanh"], per_group):
             few = f" on {per_group:.2g} points a group" if self.cells else ""
             self._refuse(
-                f"{name}: with layers of {max(sizes)} ReLU{few} the model is as fast as it is; wanted: narrower ones"
+                f"{name}: with ReLU layers of {max(sizes)} features or units{few} the model is as fast as it is; "
+                "wanted: narrower ones, or another activation"
             )
         if not all(axis in self.lengths for axis in self.rows):
             self._refuse(f"{name}: axes are merged, and points are not; wanted: points (group, obs, feature)")

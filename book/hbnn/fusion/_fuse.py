@@ -24,7 +24,7 @@ from pytensor.tensor.type import TensorType
 
 from hbnn._refused import Refused
 from hbnn._types import Array
-from hbnn.fusion._activations import Activation
+from hbnn.fusion._activations import Activation, is_cheap
 from hbnn.fusion._arrange import Head, Plan, build_loglik, build_outputs
 from hbnn.fusion._layers import DTYPES
 from hbnn.fusion._loglik import NetworkLogLik
@@ -147,7 +147,7 @@ def fuse(model: pm.Model, *, strict: bool = True, check: bool = True, dtype: str
 type Exchanges = dict[Variable, tuple[Variable, Network]]  # what takes the place of an expression, and its network
 type Found = tuple[Network, Axes, Plan, Variable]  # a network, its outputs' axes, and the fused outputs
 
-WIDEST = 32  # units that pay without a read-out: they are read out as they are, by a product with 1 and 0
+WIDEST_END = 32  # units that pay without a read-out: they are read out as they are, by a product with 1 and 0
 
 
 def _find_exchanges(model: pm.Model, dtype: str | None) -> Exchanges:
@@ -274,7 +274,7 @@ class _Search:
                 if read and not read[2].list_intercepts():
                     return read
         found = read_activation(var) if is_inside and var.ndim > 1 else None
-        if found is None or found[2] != 1 or _is_cheap(found[0]):
+        if found is None or found[2] != 1 or is_cheap(found[0]):
             return None
         return self._read_as(name, var, cuts, found[1], found[0])
 
@@ -288,7 +288,7 @@ class _Search:
         plan = Plan(name, network, axes)
         if activation:
             network.units[-1] = var
-            if plan.count(plan.columns) > WIDEST:
+            if plan.count(plan.columns) > WIDEST_END:
                 return None
         return network, axes, plan, build_outputs([(var, axes, plan)], self.dtype)[0]
 
@@ -306,10 +306,6 @@ class _Search:
                 for (var, _, _), out in zip(same, build_outputs(same, self.dtype), strict=True):
                     new[var] = out, new[var][1]
         return new
-
-
-def _is_cheap(activation: Activation) -> bool:
-    return activation == "relu" or activation[0] == "leaky_relu"
 
 
 def _list_shared(found: dict[Variable, Found]) -> set[Variable]:

@@ -19,7 +19,16 @@ from pytensor.link.numba.dispatch.basic import numba_njit
 from pytensor.tensor.variable import TensorVariable
 
 from hbnn.fusion import _activations, _simd
-from hbnn.fusion._activations import Activation, choose, inline, keeps_slope, make_pair, njit, read_activations
+from hbnn.fusion._activations import (
+    Activation,
+    choose,
+    inline,
+    is_cheap,
+    keeps_slope,
+    make_pair,
+    njit,
+    read_activations,
+)
 from hbnn.fusion._simd import LANES, add_to, fma, get_rows, load, make_blocks, splat
 
 type Arrays = Sequence[NDArray]
@@ -197,16 +206,15 @@ def make_networks(
     return find_places, go_up, go_back
 
 
-WIDEST = 128  # features and units up to which a fused network of ReLU is faster than BLAS
+WIDEST_CHEAP = 128  # features and units up to which a fused network of ReLU is faster than BLAS
 
 
 def pays(sizes: Sequence[int], activations: Sequence[Activation], per_group: float = CHUNK) -> bool:
     """Whether a fused network is known to be faster than the graph as it was typed.
 
-    Stock PyTensor calls the C library for each tanh, so there fusing pays: 4 to 5 times for two layers of 64 units on
-    5,000 points. ReLU costs nothing, and all that is saved are passes over memory: 1.1 to 2.7 times up to 128 units, on
-    30 to 5,000 points. With 256 it was 0.9 to 2 times, by the number of points, so wider ones are left to BLAS. So are
-    16 units and more with two points to a group, which use a quarter of a vector (0.8 times).
+    Stock PyTensor calls the C library for each tanh, so there fusing pays. ReLU costs nothing, and all that is saved
+    are passes over memory, so wide layers of it are left to BLAS; so are 16 units and more with few points to a group,
+    which use a quarter of a vector. What was measured stands in `book/api.md`, "Where it pays".
 
     Parameters
     ----------
@@ -223,8 +231,7 @@ def pays(sizes: Sequence[int], activations: Sequence[Activation], per_group: flo
     >>> pays((10, 64, 64, 1), ("relu", "relu")), pays((784, 512, 10), ("relu",))
     (True, False)
     """
-    cheap = all(activation == "relu" or activation[0] == "leaky_relu" for activation in activations)
-    return not cheap or (max(sizes) <= WIDEST and (per_group >= 4 or max(sizes) < 16))
+    return not all(map(is_cheap, activations)) or (max(sizes) <= WIDEST_CHEAP and (per_group >= 4 or max(sizes) < 16))
 
 
 # --- what the Ops have in common

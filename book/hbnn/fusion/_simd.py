@@ -1,7 +1,7 @@
 """Vectors of points for Numba: eight float64 or sixteen float32 in one value, added and multiplied in one instruction.
 
 A compiler turns a loop over points into such instructions only if it can prove that nothing changes, and with tanh,
-sums and small networks it mostly cannot. So `_loglik` says it outright, with a type of its own and a dozen functions
+sums and small networks it mostly cannot. So `_layers` says it outright, with a type of its own and a dozen functions
 that become one or two LLVM instructions each. A vector may also be a block: the same points of several rows, one row
 after the other. LLVM splits what is wider than a register, and the processor works on the parts side by side. The order
 of every sum is written down here, so the bits are the same on every processor with IEEE arithmetic.
