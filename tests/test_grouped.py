@@ -130,7 +130,11 @@ def test_some_rows_keep_kind_and_classes_and_need_not_hold_each(frame):
         (["high", *np.linspace(1, 2, 59)], {}, "'y' holds text, 'high', in 1 row of 60 (row 0); wanted: numbers"),
         (["1.200,5", *np.linspace(1, 2, 59)], {}, "or pass decimal=','"),
         ([f"name {k}" for k in range(60)], {}, "60 different values, 'name 0', 'name 1', 'name 10' and 57 more"),
-        (["bus", "car", "foot"], {"kind": "binary"}, "wanted: two classes, or kind='classes'"),
+        (
+            ["bus", "car", "foot"],
+            {"kind": "binary"},
+            "in 20 rows of 60 (rows 2, 5, 8 and 17 more); wanted: two classes, or",
+        ),
         (["bus", "car", "foot"], {"classes": ["bus", "car"]}, "in 20 rows of 60 (rows 2, 5, 8 and 17 more)"),
         (["bus", "car"], {"kind": "yesno"}, "kind='yesno'; wanted: 'binary', 'real', 'classes', or None"),
         (["bus", "car"], {"classes": "bus"}, "classes='bus' with kind=None; wanted: a list"),
@@ -220,7 +224,7 @@ def test_closed_form_agrees_with_brute_force():
     known, rows = make_rows(fit, n=3), make_rows(fit, n=4, labels=False, seed=2)
     exact = tables.predict_new_group(fit, rows, known, seed=1)
     rng = np.random.default_rng(2)
-    weights = _network._draw_weights(fit, 200, 3000, rng)
+    weights = _network._draw_weights(fit, 3000, rng)
     X, X_known = ((part.values - fit.center) / fit.width for part in (rows, known))
     noise = np.repeat(fit.draws["noise"], 3000)[:, None]
     y = (known.y - fit.level) / fit.spread

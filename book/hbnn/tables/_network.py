@@ -349,7 +349,7 @@ def predict(fit: Fit, rows: Table, *, seed: int | None = None) -> Prediction:
     for g in np.unique(rows.group):
         where = np.flatnonzero(rows.group == g)
         known = place[where[0]]
-        weights = _draw_weights(fit, n_draws, 1, rng) if known < 0 else _pick_weights(fit, known)
+        weights = _draw_weights(fit, 1, rng) if known < 0 else _pick_weights(fit, known)
         draws[:, where] = _to_mean(fit, _run(weights, X[where]))
     return Prediction(draws, _take_noise(fit, slice(None)), float(len(draws)), fit.classes)
 
@@ -408,7 +408,7 @@ def predict_new_group(
         weights, logw = _condition(fit, X_known, (known.y - fit.level) / fit.spread, rng)
         each = np.arange(n_draws)
     else:
-        weights = _draw_weights(fit, n_draws, n_offsets, rng)
+        weights = _draw_weights(fit, n_offsets, rng)
         each = np.repeat(np.arange(n_draws), n_offsets)
         tried = Prediction(_to_mean(fit, _run(weights, X_known)), _take_noise(fit, each))
         logw = log_density(tried, known).sum(axis=1)
@@ -436,14 +436,14 @@ def _take_noise(fit: Fit, each: Places | slice) -> Floats | None:
     return fit.draws["noise"][each, None] * fit.spread if fit.kind == "real" else None
 
 
-def _draw_weights(fit: Fit, n_draws: int, n_offsets: int, rng: np.random.Generator) -> Weights:
+def _draw_weights(fit: Fit, n_offsets: int, rng: np.random.Generator) -> Weights:
     """Weights of a new group, (draw * offset, …) each: mu + sd z with z from its prior."""
     weights = {}
     for name in WEIGHTS:
         varies = f"{name}_mu" in fit.draws
-        mean = np.repeat(fit.draws[f"{name}_mu" if varies else name][:n_draws], n_offsets, axis=0)
+        mean = np.repeat(fit.draws[f"{name}_mu" if varies else name], n_offsets, axis=0)
         if varies:
-            sd = np.repeat(fit.draws[f"{name}_sd"][:n_draws], n_offsets)
+            sd = np.repeat(fit.draws[f"{name}_sd"], n_offsets)
             mean = mean + sd.reshape(-1, *[1] * (mean.ndim - 1)) * rng.normal(size=mean.shape)
         weights[name] = mean
     return weights
@@ -454,7 +454,7 @@ def _condition(fit: Fit, X: Floats, y: Floats, rng: np.random.Generator) -> tupl
 
     Where the hidden layer is shared, the outcome is linear in the read-out, whose prior is normal.
     """
-    draws, prior = fit.draws, _draw_weights(fit, len(fit.draws["w2"]), 1, rng)
+    draws, prior = fit.draws, _draw_weights(fit, 1, rng)
     h = _hide(prior, X)
     h = np.concatenate([h, np.ones((*h.shape[:2], 1))], axis=2)  # (draw, obs, hidden + 1)
     mu = np.column_stack([draws["w2_mu"], draws["b2_mu"]])

@@ -33,7 +33,9 @@ class Prediction:
     draws: Floats  #: (draw, row), probabilities of the second of two classes or real means; (draw, row, class)
     noise: Floats | None = None  #: (draw, 1) or (draw, row), sd of a real outcome about its mean, in its unit
     effective: float = np.nan  #: the number of posterior draws, the effective one where they were weighted
-    classes: tuple[str, ...] = ()  #: names of several classes
+    classes: tuple[
+        str, ...
+    ] = ()  #: of several, in the order of the last axis of `draws`; () for two, or a real outcome
 
     @property
     def kind(self) -> Kind:

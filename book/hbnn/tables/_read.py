@@ -315,7 +315,9 @@ def _find_kind(
             raise Refused(f"is infinite or beyond 1e150{locate(huge)}; wanted: finite numbers in another unit")
         return kind, ()
     if kind == "binary" and len(values) > 2:
-        raise Refused(f"holds {shown}; wanted: two classes, or kind='classes'")
+        rare = counts.index[-1]
+        where = f"{rare!r}{locate((text.replace(truth) == rare) & ~missing)}"
+        raise Refused(f"holds {shown}, {where}; wanted: two classes, or kind='classes'")
     if len(values) > MOST_CLASSES:
         wanted = f"at most {MOST_CLASSES}; merge some, or kind='real' for numbers"
         raise Refused(f"holds {len(values)} different values, {join(map(repr, values), FEW)}; wanted: {wanted}")
