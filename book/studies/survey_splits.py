@@ -1,6 +1,7 @@
-"""The survey of `own_data_checked`, split anew: what the hierarchical network gains over three lines on other splits.
+"""The survey of `own_data` on five splits: what the hierarchical network gains over five rivals.
 
-The page fits the first split; these are the others. One split is one accident of which rows were for training.
+One split is one accident of which rows were for training. Settings and the three lines were chosen when scores of two
+splits were known; squares and trees came later, as everybody gets them (`hbnn.tables.fit_rival`).
 """
 
 from functools import lru_cache
@@ -13,7 +14,7 @@ from hbnn import diagnostics, fuse, sampling, tables
 from sklearn.linear_model import LogisticRegression
 
 MEASURED = False
-CASES = [{"split": seed, "seed": seed} for seed in (2, 3, 4, 5)]
+CASES = [{"split": seed, "seed": seed} for seed in (1, 2, 3, 4, 5)]
 FEATURES = ["rate_marriage", "age", "yrs_married", "children", "religious", "educ"]
 JOBS = {1: "student", 2: "manual or farm", 3: "white-collar", 4: "teacher, nurse, skilled", 5: "managerial",
         6: "professional"}  # fmt: skip
@@ -21,12 +22,13 @@ NETWORK = {"n_hidden": (8,), "bias": True}
 SAMPLER = {"draws": 2500, "tune": 1000, "target_accept": 0.9}
 MAX_TRAIN = 100  # rows of a group
 THIN = 10  # of the draws, for predictions
+RIVALS = {"quadratic": "squares and products", "trees": "boosted trees"}  # of `tables.fit_rival`
 FIRST = 15  # CPU-seconds: the model is compiled
 
 
 def estimate(case):
     """CPU-seconds of a row, roughly."""
-    return 20
+    return 25
 
 
 @lru_cache
@@ -67,6 +69,13 @@ def predict_lines(split):
     }
 
 
+def predict_rivals(split, seed):
+    """Test probabilities of the other rivals, their settings tuned within the training rows: as `predict_lines`."""
+    train, test = np.concatenate(split.rows_train), np.concatenate(split.rows_test)
+    found = {text: tables.fit_rival(name, read_rows(), train, test, seed=seed) for name, text in RIVALS.items()}
+    return {text: predicted.draws[0] for text, predicted in found.items()}
+
+
 def judge(tree, split):
     """The verdict on a run: group sds, probabilities at the training rows, their log likelihood."""
     train = read_rows().take(np.concatenate(split.rows_train))
@@ -77,7 +86,7 @@ def judge(tree, split):
 
 
 def compute(split, seed):
-    """Diagnostics of the run, and by how much it beats each line: nats per test row, and the error over rows."""
+    """Diagnostics of the run, and by how much it beats each rival: nats per test row, and the error over rows."""
     rows = read_rows()
     new = tables.split_rows(rows, seed=split, max_train=MAX_TRAIN)
     X, y, _ = models.stack_groups(new.X_train, new.y_train)
@@ -88,8 +97,8 @@ def compute(split, seed):
     row |= {name: bool(getattr(verdict, name)) for name in ("explained", "converged")}
     unseen = rows.take(np.concatenate(new.rows_test))
     p = tables.predict_rows(tree["posterior"].isel(draw=slice(None, None, THIN)), new, unseen).mean(axis=(0, 1))
-    for name, line in predict_lines(new).items():
-        gain = np.log(np.where(unseen.y == 1, p, 1 - p)) - np.log(np.where(unseen.y == 1, line, 1 - line))
+    for name, q in (predict_lines(new) | predict_rivals(new, seed)).items():
+        gain = np.log(np.where(unseen.y == 1, p, 1 - p)) - np.log(np.where(unseen.y == 1, q, 1 - q))
         row[f"gain over {name}"] = float(gain.mean())
         row[f"gain over {name}, error"] = float(gain.std(ddof=1) / np.sqrt(len(gain)))
     return row
