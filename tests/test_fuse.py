@@ -21,8 +21,6 @@ from hbnn.fusion._output import NetworkOutput
 from hbnn.fusion._read import is_made_by
 from hbnn.fusion._recognise import read_activation
 from hbnn.fusion._rows import OUTSIDE
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from pymc.model.fgraph import fgraph_from_model
 from pymc.model.transform.optimization import freeze_dims_and_data
 from pytensor.compile.mode import Mode
@@ -1213,16 +1211,17 @@ def build_any(kind, sizes, activations, extras, points, outcome):
         pm.Bernoulli("y", sigmoid(out[..., 0])[mask], observed=(y[mask] > 0).astype(int))
 
 
-@settings(max_examples=12, deadline=None)
-@given(
-    st.sampled_from(["one", "axis", "rows", "crossed"]),
-    st.lists(st.integers(1, 3), min_size=2, max_size=4),
-    st.lists(st.sampled_from(TYPED), min_size=3, max_size=3),
-    st.lists(st.sampled_from(["", "bias", "group bias", "factor", "residual", "dropout"]), min_size=3, max_size=3),
-    st.sampled_from(["data", "unknown", "joined"]),
-    st.sampled_from(["two", "line", "labels", "mask"]),
-)
-def test_any_network_is_read_rightly(kind, sizes, activations, extras, points, outcome):
+SEEDS = [*range(12), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(12, 100))]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_any_network_is_read_rightly(seed):
+    rng = np.random.default_rng(seed)
+    kind = rng.choice(["one", "axis", "rows", "crossed"])
+    sizes = rng.integers(1, 4, rng.integers(2, 5)).tolist()
+    activations = [TYPED[k] for k in rng.integers(0, len(TYPED), 3)]
+    extras = rng.choice(["", "bias", "group bias", "factor", "residual", "dropout"], 3).tolist()
+    points, outcome = rng.choice(["data", "unknown", "joined"]), rng.choice(["two", "line", "labels", "mask"])
     model = make(lambda: build_any(kind, sizes, activations, extras, points, outcome))
     refused = ""
     try:
