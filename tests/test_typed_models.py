@@ -50,10 +50,6 @@ PAIRS = {
         run_cell("unpooled", "with pm.Model() as network", patients=MOONS)["network"],
         models.unpooled_bnn(MOONS.X_train[0], MOONS.y_train[0]),
     ),
-    "controls": lambda: (
-        run_cell("controls", "with pm.Model() as network")["network"],
-        models.unpooled_bnn(MOONS.X_train[0], MOONS.y_train[0]),
-    ),
     "hierarchical_nuts": lambda: (type_hierarchical("hierarchical_nuts"), EIGHTEEN),
     "group_sd": lambda: (type_hierarchical("group_sd"), EIGHTEEN),
     "weight_correlations": lambda: (type_hierarchical("weight_correlations"), EIGHTEEN),
