@@ -1,7 +1,7 @@
 """Plant faults that a tired colleague would make, one at a time, and say which test notices.
 
     python -m tools.faults                    all of `tests/faults.toml`: about 40 minutes on two cores
-    python -m tools.faults metrics priors       those in whose file or description one of these words is
+    python -m tools.faults metrics priors     those in whose file or description one of these words is
 
 Each is planted in a copy of the tree, in which the tests that the list names run until one fails. The exit status is 1
 where a fault survives, no longer fits its source, or the tests fail without it.
