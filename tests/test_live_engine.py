@@ -412,7 +412,7 @@ def test_diagnostics_are_arvizs():
 
 RUNS_JUDGED = {  # what is wrong with a run, and the reasons that its verdict gives
     "nothing": [],
-    "two chains elsewhere": ["rhat", "ess", "essTail"],
+    "two chains elsewhere": ["ess", "essTail"],
     "two divergences": [],
     "many divergences": ["divergences"],
     "divergences that pull": ["divergences"],
@@ -459,8 +459,6 @@ def test_the_verdict_is_the_books():
         told = {"diverging": (dims, divergent), "energy": (dims, energy), "depth": (dims, np.zeros(energy.shape, int))}
         wanted = diagnostics.verdict(quantities, xr.DataTree.from_dict({"sample_stats": xr.Dataset(told)}))
         assert (found["converged"], found["reasons"]) == (wanted.converged, reasons), name
-        if np.isfinite(wanted.rhat):
-            assert found["rhatLimit"] == pytest.approx(diagnostics.limit_rhat(wanted.n_quantities), rel=1e-12)
         names = {"essTail": "ess_tail", "rhatAt": "rhat_at", "essAt": "ess_at", "essTailAt": "ess_tail_at"}
         for key in ("rhat", "ess", "essTail", "move", "bfmi", "divergences"):
             value = getattr(wanted, names.get(key, key))

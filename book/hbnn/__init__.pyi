@@ -2,7 +2,6 @@
 from hbnn._refused import Refused as Refused
 from hbnn.checking import check_model as check_model
 from hbnn.diagnostics import diagnose as diagnose
-from hbnn.diagnostics import limit_rhat as limit_rhat
 from hbnn.diagnostics import verdict as verdict
 from hbnn.fusion import fuse as fuse
 from hbnn.metrics import compare_scores as compare_scores

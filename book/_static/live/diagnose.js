@@ -11,7 +11,6 @@ import { log } from "./elementary.js";
 
 /** @typedef {Float64Array[]} Draws */
 
-export const RHAT_LIMIT = 1.02; // for one quantity
 export const ESS_LIMIT = 400; // draws
 export const BFMI_LIMIT = 0.3;
 export const DIVERGENT_LIMIT = 0.001; // share of draws
@@ -62,8 +61,7 @@ export function bfmi(energy) {
 /**
  * @typedef {object} Verdict
  * @property {boolean} converged whether the draws may be used
- * @property {number} rhat the greatest
- * @property {number} rhatLimit from which the chains disagree: more where the worst of many is asked
+ * @property {number} rhat the greatest, which judges nothing: effective draws count what chains disagree about
  * @property {number} ess the least, of the bulk
  * @property {number} essTail the least, of the tails
  * @property {string} rhatAt @property {string} essAt @property {string} essTailAt the quantities that have them
@@ -72,14 +70,13 @@ export function bfmi(energy) {
  * @property {boolean} explained whether the divergences can be lived with
  * @property {number} bfmi the least E-BFMI of a chain
  * @property {string[]} constant quantities that are one constant and were not judged
- * @property {string[]} reasons what is wrong, by key: "chains", "rhat", "ess", "essTail", "divergences", "bfmi",
- *   "constant"
+ * @property {string[]} reasons what is wrong, by key: "chains", "ess", "essTail", "divergences", "bfmi", "constant"
  */
 
 /**
- * The book's verdict: bulk and tail ESS above 400 for every quantity, R-hat below what noise makes of so many
- * (`limit_rhat` in Python), divergences explained, E-BFMI of every chain at least 0.3. Divergences are explained where
- * they are below 0.1 % of the draws, and leaving them out moves no mean by more than its Monte Carlo error.
+ * The book's verdict: more than 400 effective draws of every quantity, in bulk and tails, divergences explained, E-BFMI
+ * of every chain at least 0.3. Divergences are explained where they are below 0.1 % of the draws, and leaving them out
+ * moves no mean by more than its Monte Carlo error.
  * @param {{ quantities: Record<string, Draws>, divergent: ArrayLike<number | boolean>[], energy: Float64Array[] }} run
  *   divergent, energy: of each chain's draws
  * @returns {Verdict}
@@ -88,7 +85,7 @@ export function verdict({ quantities, divergent, energy }) {
   const nDraws = energy.length * energy[0].length;
   const n = divergent.reduce((sum, chain) => sum + Array.from(chain).filter(Boolean).length, 0);
   const found = {
-    converged: false, rhat: NaN, rhatLimit: NaN, ess: NaN, essTail: NaN, rhatAt: "", essAt: "", essTailAt: "",
+    converged: false, rhat: NaN, ess: NaN, essTail: NaN, rhatAt: "", essAt: "", essTailAt: "",
     divergences: n, move: 0, explained: false, bfmi: NaN,
     constant: /** @type {string[]} */ ([]), reasons: /** @type {string[]} */ ([]),
   }; // prettier-ignore
@@ -106,7 +103,6 @@ export function verdict({ quantities, divergent, energy }) {
     if (!(tail >= found.essTail)) [found.essTail, found.essTailAt] = [tail, name];
     if (n > 0 && n < nDraws) found.move = Math.max(found.move, measureMove(draws, divergent));
   }
-  found.rhatLimit = RHAT_LIMIT + 0.01 * Math.log10(Object.keys(quantities).length - found.constant.length);
   if (n === nDraws) found.move = Infinity;
   found.explained = n === 0 || (n / nDraws < DIVERGENT_LIMIT && found.move <= 1);
   found.bfmi = Math.min(...energy.map(bfmi));
@@ -119,7 +115,6 @@ export function verdict({ quantities, divergent, energy }) {
 function findReasons(found) {
   if (found.rhat !== found.rhat) return ["constant"];
   const reasons = [];
-  if (!(found.rhat < found.rhatLimit)) reasons.push("rhat");
   if (!(found.ess > ESS_LIMIT)) reasons.push("ess");
   if (!(found.essTail > ESS_LIMIT)) reasons.push("essTail");
   if (!found.explained) reasons.push("divergences");

@@ -37,7 +37,7 @@ export function sayVerdict(verdict) {
   const rhat = verdict.rhat.toFixed(3), ess = count(verdict.ess);
   if (verdict.converged) return `Four chains agree: R-hat ${rhat}, ESS ${ess}. These pictures can be trusted.`;
   const others = verdict.reasons.filter((key) => key in REASONS).map((key) => `, ${REASONS[key](verdict)}`).join("");
-  const found = `R-hat ${rhat} (wanted: below ${verdict.rhatLimit.toFixed(2)}), ESS ${ess} (above 400)${others}`;
+  const found = `R-hat ${rhat}, ESS ${ess} (wanted: above 400)${others}`;
   return `Not yet: ${found}. Do not trust these pictures yet.`;
 }
 
