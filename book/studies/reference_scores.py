@@ -1,8 +1,10 @@
 """Samplers scored by `hbnn.reference`, and the scorer by itself: how often it calls the right wrong, and what it sees.
 
 A row whose `what` is "shift 0.2" draws a reference anew from the stored draws, and draws of a sampler that is right but
-for one functional, another one each time, which is shifted so far; with "shift 0.0" all are right. The other rows are
-samplers, each with four chains, or with independent draws. Each was run with one setting, and no other was tried.
+for one functional, another one each time, which is shifted so far; with "shift 0.0" all are right. In a row "grid
+CHAINSxDRAWS rho R" all are right, too: a chain stays where it is with probability R, and else goes to another draw, so
+that R is the autocorrelation of everything. The other rows are samplers, each with four chains, or with independent
+draws. Each was run with one setting, and no other was tried.
 """
 
 from functools import lru_cache
@@ -22,6 +24,7 @@ DEPENDS = (
     "live/elementary.js", "live/random.js", "live/network.js", "live/nuts.js", "live/run.js",
 )  # fmt: skip
 N_REPEATS, DRAWS, SHIFTS = 40, (4, 1000), (0.0, 0.1, 0.2)
+GRID = [(m, n, rho) for m in (2, 4, 16, 64) for n in (7, 40, 100, 250, 1000) for rho in (0.0, 0.6, 0.9)]
 SETTINGS = {
     FLAT: {"draws": 1500, "tune": 700, "target_accept": 0.95},
     CURVES: {"draws": 700, "tune": 700, "target_accept": 0.95},
@@ -36,10 +39,12 @@ CASES = [
     {"posterior": name, "what": f"shift {shift}", "seed": seed}
     for name in NAMES for shift in SHIFTS for seed in (1, 2, 3)
 ] + [
+    {"posterior": FLAT, "what": f"grid {m}x{n} rho {rho}", "seed": 1} for m, n, rho in GRID
+] + [
     {"posterior": name, "what": entrant, "seed": seed}
     for entrant, names in ENTRANTS.items() for name in names for seed in ((1, 2, 3) if entrant == "nutpie" else (1,))
 ]  # fmt: skip
-RECOMPUTED = [case for case in CASES if case["what"].startswith("shift") or case["what"] == "ADVI"]
+RECOMPUTED = [case for case in CASES if case["what"].startswith(("shift", "grid")) or case["what"] == "ADVI"]
 SAMPLE = """
   const model = live.makeModel({ ...data.model, X: Float64Array.from(data.model.X) });
   const points = Float64Array.from(data.points), p = new Float64Array(points.length / 2);
@@ -63,17 +68,22 @@ def block(case):
 def estimate(case):
     """CPU-seconds of a row, roughly."""
     more = 2 if case["posterior"] == HIERARCHICAL else 1
+    if case["what"].startswith("grid "):
+        m, n, _ = read_grid(case["what"])
+        return 2 + N_REPEATS * m * n / 20_000
     return 15 if case["what"].startswith("shift") else more * SECONDS[case["what"]]
 
 
 def compute(posterior, what, seed):
     """How often the scorer is wrong, or how it scores a sampler."""
     nothing = dict.fromkeys(
-        ("alarms", "seen", "repeats", "verdict", "far", "distance", "at", "bias", "bias_error", "spread",
+        ("alarms", "judged", "seen", "repeats", "verdict", "far", "distance", "at", "bias", "bias_error", "spread",
          "spread_error", "ess", "rhat", "visible", "log_lik_bias", "log_lik_error")
     )  # fmt: skip
     if what.startswith("shift "):
         return nothing | score_the_scorer(posterior, float(what.removeprefix("shift ")), seed)
+    if what.startswith("grid "):
+        return nothing | score_the_right(posterior, *read_grid(what), seed)
     found = scoring.score_draws(DRAW[what](posterior, seed), posterior)
     worst, last = int(found.distance.argmax()), found.names.index("log_lik")
     return nothing | {
@@ -89,18 +99,47 @@ def compute(posterior, what, seed):
 
 def score_the_scorer(posterior, shift, seed):
     """Verdicts on draws from the reference itself, one functional of which is shifted by so many posterior sds."""
-    stored, rng = scoring.load_reference(posterior), np.random.default_rng(seed)
-    rows = load_rows(posterior)
+    rng, rows = np.random.default_rng(seed), load_rows(posterior)
     n, size = rows.shape
-    alarms = seen = 0
+    alarms = judged = seen = 0
     for _ in range(N_REPEATS):
-        own = scoring.Reference(stored.names, np.sort(rows[rng.integers(n, size=n)], axis=0), np.full(size, float(n)))
+        own = draw_reference(posterior, rng)
         draws, k = rows[rng.integers(n, size=DRAWS)], rng.integers(size)
         draws[..., k] += shift * rows[:, k].std()
         found = scoring.compare_draws(draws, own)
         alarms += found.verdict == scoring.WRONG
+        judged += found.verdict != scoring.FEW
         seen += bool(found.distance[k] > found.limit)
-    return {"alarms": alarms, "seen": seen, "repeats": N_REPEATS}
+    return {"alarms": alarms, "judged": judged, "seen": seen, "repeats": N_REPEATS}
+
+
+def read_grid(what):
+    """Chains, draws of each and their autocorrelation, from the name of a row."""
+    shape, rho = what.removeprefix("grid ").split(" rho ")
+    return *map(int, shape.split("x")), float(rho)
+
+
+def score_the_right(posterior, n_chains, n_draws, rho, seed):
+    """Verdicts on chains from the reference itself, which stay where they are with probability `rho`."""
+    rng, rows = np.random.default_rng([seed, n_chains, n_draws, int(10 * rho)]), load_rows(posterior)
+    alarms = judged = 0
+    for _ in range(N_REPEATS):
+        own = draw_reference(posterior, rng)
+        place = rng.integers(len(rows), size=(n_chains, n_draws))
+        stays = rng.random((n_chains, n_draws)) < rho
+        stays[:, 0] = False
+        since = np.maximum.accumulate(np.where(stays, 0, np.arange(n_draws)), axis=1)
+        verdict = scoring.compare_draws(rows[np.take_along_axis(place, since, axis=1)], own).verdict
+        alarms += verdict == scoring.WRONG
+        judged += verdict != scoring.FEW
+    return {"alarms": alarms, "judged": judged, "repeats": N_REPEATS}
+
+
+def draw_reference(posterior, rng):
+    """A reference of its own, as many independent draws from the stored ones as there are."""
+    names, rows = scoring.load_reference(posterior).names, load_rows(posterior)
+    n, size = rows.shape
+    return scoring.Reference(names, np.sort(rows[rng.integers(n, size=n)], axis=0), np.full(size, float(n)))
 
 
 @lru_cache
