@@ -5,7 +5,6 @@ from math import ceil, factorial, log, log2, sqrt
 from pathlib import Path
 
 import numpy as np
-from hbnn import diagnostics
 from scipy.special import expit
 from scipy.stats import binom, norm
 
@@ -53,7 +52,7 @@ COMPUTED[12] = f"{sqrt(1 + 0.5**2):.2f}", f"{1 / (1 + 0.5**2):.1f}"
 between = np.var([0, 0, 1, 1], ddof=1)
 COMPUTED[13] = f"{between:.2f}", f"{sqrt(1 + between):.2f}"
 ess = 4000 * (1 - 0.8) / (1 + 0.8)
-COMPUTED[14] = f"{ess:.0f}", f"{0.33 / sqrt(ess):.3f}", f"{diagnostics.limit_rhat(1000):.2f}"
+COMPUTED[14] = f"{ess:.0f}", f"{0.33 / sqrt(ess):.3f}", f"{4000 * (1 - 0.9) / (1 + 0.9):.0f}"
 COMPUTED[15] = f"{0.001 / 0.003:.1f}", f"{0.38 / 0.04:.1f}"
 COMPUTED[16] = (f"{100 * sqrt(0.97 * 0.03 / 900):.1f}",)
 one = 2**5 * factorial(5)

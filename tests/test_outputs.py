@@ -112,7 +112,7 @@ ELSEWHERE_TOO = {
     NUMBER: (lambda c: print_instead(c, "accuracy 0.983 ± 0.011 (n=20)"), None),  # one error
     DIAGNOSTIC: (lambda c: print_instead(c, "R-hat ~1.006 (below 1.01: yes)"), None),
     CLAIM: (lambda c: change_claim(c, value="0.960 ± 0.013"), None),
-    SENTENCE: (lambda c: print_instead(c, "R-hat ~1.004"), "write `~1.004 (below 1.01: yes)`"),
+    SENTENCE: (lambda c: print_instead(c, "R-hat ~1.004"), "write `~1532 (above 400: yes)`"),
     TWO: (lambda c: c.outputs.reverse(), "stored: 'second'"),
     FIGURE: (lambda c: paint(c, ImageOps.mirror), "the picture shows something else"),
 }
@@ -401,7 +401,6 @@ def test_what_may_move_may_move_elsewhere(stored, fresh):
         (VERDICT, VERDICT.replace("four chains", "two chains")),
         (VERDICT, VERDICT.replace("4,000 draws", "400 draws")),
         (VERDICT, VERDICT.replace("678 effective", "399 effective")),  # and says that they are enough
-        (VERDICT, VERDICT.replace("1.007", "0.87")),
         (VERDICT, "Do not use these draws: R-hat is 1.2 (mu), wanted: below 1.01. What helps: more draws."),
     ],
 )
@@ -502,8 +501,8 @@ w[first]    -0.56  0.37     -1.1    0.017     5172     2971  1.00    0.0052  0.0
 
 def test_a_summary_is_read_as_numbers_of_the_book():
     assert summaries.rewrite(SUMMARY).splitlines()[2] == (
-        "a: mean -0.356 ± 0.0048, sd 0.35 ± 0.0052, eti89_lb -0.92 ± 0.013, eti89_ub 0.21 ± 0.013, ess_bulk ~5376 (at "
-        "least 400: yes), ess_tail ~3086 (at least 400: yes), r_hat ~1.00 (at most 1.01: yes)"
+        "a: mean -0.356 ± 0.0048, sd 0.35 ± 0.0052, eti89_lb -0.92 ± 0.013, eti89_ub 0.21 ± 0.013, ess_bulk ~5376 ("
+        "above 400: yes), ess_tail ~3086 (above 400: yes)"
     )
 
 
@@ -518,7 +517,8 @@ def test_a_summary_is_read_as_numbers_of_the_book():
         ("  0.35 ", "  0.45 ", False),  # the sd, by twenty
         ("    0.21", "    0.34", False),  # a bound, by ten
         ("3086", " 399", False),
-        ("1.00", "1.02", False),
+        ("1.00", "1.02", True),  # it judges nothing: the effective draws do
+        (" 3086", "  400", False),
         ("w[first]", "w[other]", False),
         ("ess_bulk ess_tail", "ess_tail ess_bulk", False),
     ],
@@ -556,7 +556,7 @@ def test_a_column_of_a_summary_needs_what_it_is_judged_by(names, missing):
 @pytest.mark.parametrize(
     ("stored", "fresh", "said"),
     [
-        ("1.00", "0.52", "cannot be: wanted: between 0.99"),
+        ("5376", "  -1", "cannot be"),
         (" 0.35", "-0.35", "`sd -0.35` in the row `a` cannot be: wanted: at least 0"),
         ("0.0048", "-0.004", "is not a number with its error"),
         ("-0.356", "-0.3x6", "`-0.3x6` in the row `a` of a summary is no number"),
@@ -598,14 +598,15 @@ def summarized():
 
 
 def test_summaries_of_other_draws_agree_and_are_well_formed(summarized):
-    _, (stored, fresh) = summarized
+    frames, (stored, fresh) = summarized
     assert outputs.compare_outputs([stored], [fresh], LEVEL) == []
     assert outputs.compare_outputs([stored], [fresh], LEVEL, strict=True)
     for check in (outputs.find_malformed, outputs.find_coarse, outputs.find_disagreeing):
         assert check([stored]) == []
-    html = stored["data"]["text/html"].replace("<td>1.00", "<td>1.30", 1)
+    bulk = f"{frames[0]['ess_bulk'].iloc[0]:.0f}"
+    html = stored["data"]["text/html"].replace(f"<td>{bulk}<", "<td>99<", 1)
     other = stored | {"data": stored.data | {"text/html": html}}
-    assert "disagree about `~1.00 (at most 1.01: yes)`" in outputs.find_disagreeing([other])[0]
+    assert f"disagree about `~{bulk} (above 400: yes)`" in outputs.find_disagreeing([other])[0]
 
 
 def test_a_number_of_a_summary_counts_once_and_was_moved_by_rounding_no_more_than_its_half(summarized):

@@ -1,6 +1,6 @@
 """Tables as pages show them: what every cell of a column says is said once, in the heading.
 
-Notebooks keep each number complete, ``1.6 s (measured)`` or ``~1.004 (below 1.01: yes)``: tests compare them, and in
+Notebooks keep each number complete, ``1.6 s (measured)`` or ``~1532 (above 400: yes)``: tests compare them, and in
 JupyterLab a table stands alone. A page has room for the number alone.
 """
 

@@ -4,7 +4,7 @@
 - Monte Carlo: ``95.2 ± 0.3``, the error being a Monte Carlo standard error, or ``95.2 ± 0.3 (n=20)``, over 20 seeds or
   data sets: the standard error of their mean or, beside a single fit, their standard deviation, as the heading says;
   another machine agrees within the two runs' errors
-- diagnostic: ``~1.004 (below 1.01: yes)``; the verdict is equal, the figure may move
+- diagnostic: ``~1532 (above 400: yes)``; the verdict is equal, the figure may move
 - measured: ``31 s (measured)``; read from a file that `make studies` or `make bench` wrote
 """
 
@@ -55,13 +55,13 @@ def spread(values):
 
 
 def diagnostic(value, criterion, holds, digits=3):
-    """Text of a diagnostic number with its verdict, e.g. ``~1.004 (below 1.01: yes)``.
+    """Text of a diagnostic number with its verdict, e.g. ``~1532 (above 400: yes)``.
 
     Examples
     --------
     >>> from bookkit import report
-    >>> report.diagnostic(1.0042, "below 1.01", holds=True)
-    '~1.004 (below 1.01: yes)'
+    >>> report.diagnostic(1532.4, "above 400", holds=True, digits=0)
+    '~1532 (above 400: yes)'
     """
     if not criterion or set(criterion) & set("():\n"):
         raise ValueError(f"criterion={criterion!r}; wanted: words without brackets, colon or line break")

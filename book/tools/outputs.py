@@ -7,7 +7,7 @@ written                          kind                     on another machine
 ===============================  =======================  ====================================================
 ``0.971``                        exact                    equal
 ``0.971 ± 0.012``, ``… (n=20)``  estimate                 no further apart than their errors explain
-``~1.004 (below 1.01: yes)``     diagnostic               another figure, the same criterion, the same verdict
+``~1532 (above 400: yes)``     diagnostic               another figure, the same criterion, the same verdict
 ``31 s (measured)``              measured                 equal: it was read from a data file
 ===============================  =======================  ====================================================
 
@@ -162,7 +162,7 @@ def _read_number(text):
 def _find_loose(text):
     """Find what was meant as a diagnostic or an estimate and cannot be read as one."""
     return [
-        f"`{match[0]}` is a diagnostic without a verdict: write `~1.004 (below 1.01: yes)`"
+        f"`{match[0]}` is a diagnostic without a verdict: write `~1532 (above 400: yes)`"
         for match in LOOSE_DIAGNOSTIC.finditer(text)
     ] + [
         f"`{match[0].strip()}` is not a number with its error: write `0.971 ± 0.012` or `0.971 ± 0.012 (n=20)`, "
