@@ -27,7 +27,6 @@ import xarray as xr
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 from scipy.stats import norm
-from scipy.stats import t as student
 
 from hbnn import diagnostics
 from hbnn._text import join
@@ -37,9 +36,8 @@ from hbnn.reference.posteriors import FOLDER, NAMES
 
 _DIGITS = 5  # of the stored draws
 _ALARM = 0.01  # chance that a right sampler is called wrong, over all functionals together
-_ESS_OF_DEGREE = 8  # effective draws for one degree of freedom: how well an error is known (simulated)
 _POWER = 0.9  # chance with which a bias of `DrawScore.visible` would have been seen
-LEAST_LENGTH = 100  # draws of a chain: in shorter ones, autocorrelations are not seen, and errors come out too small
+LEAST_LENGTH = 250  # draws of a chain: in shorter ones, autocorrelations are not seen, and errors come out too small
 WRONG, FEW, RIGHT = "wrong", "too few", "right"
 
 
@@ -72,8 +70,7 @@ class DrawScore:
     spread, spread_error : (functional,), the draws' sd over the reference's, on the same scale
     rhat, ess, ess_tail : (functional,), R-hat, which judges nothing, and the effective draws of bulk and tails, at most
         `n_draws`; all of the draws alone
-    limit : `distance` above which a functional is too far away, in errors, by Student's t, since errors are estimated:
-        greater for more functionals, and for fewer effective draws
+    limit : `distance` above which a functional is too far away, in errors; it grows with the count of functionals
 
     Examples
     --------
@@ -119,7 +116,7 @@ class DrawScore:
     def lacking(self) -> tuple[str, ...]:
         """Why these draws are too few, in words; empty where they can be judged.
 
-        Wanted: chains of at least 100 draws, and more than 400 effective draws in bulk and tails. Exact draws in 64
+        Wanted: chains of at least 250 draws, and more than 400 effective draws in bulk and tails. Exact draws in 64
         chains of 7 had a least ESS of about 1,000 and were called wrong in half of the runs.
         """
         length, found = self.n_draws // self.n_chains, []
@@ -273,15 +270,14 @@ def compare_draws(values: Floats, reference: Reference, name: str = "") -> DrawS
     bias = scores.mean(axis=(0, 1))
     squares = (scores - bias) ** 2
     varies = squares.max(axis=(0, 1)) > 0
-    bias_mcse, square_mcse = (np.where(varies, _measure_mcse(v), 0) for v in (scores, squares))
+    bias_mcse, square_mcse = (np.where(varies, diagnostics.diagnose(v)["mcse"], 0) for v in (scores, squares))
     spread = np.sqrt(squares.mean(axis=(0, 1)))
     # the reference's own errors: of a mean of independent draws, and of their sd
     bias_error = np.sqrt(bias_mcse**2 + 1 / reference.ess)
     spread_error = np.sqrt((square_mcse / np.maximum(2 * spread, 1e-9)) ** 2 + (kurtosis - 1) / (4 * reference.ess))
     n_chains, n_draws, _ = values.shape
     ess, ess_tail = (np.minimum(found[name], n_chains * n_draws) for name in ("ess", "ess_tail"))
-    degrees = min(ess.min(), ess_tail.min()) / _ESS_OF_DEGREE
-    limit = float(student.isf(_ALARM / 2 / (2 * len(bias)), degrees))
+    limit = float(norm.isf(_ALARM / 2 / (2 * len(bias))))
     return DrawScore(
         name,
         reference.names,
@@ -296,12 +292,6 @@ def compare_draws(values: Floats, reference: Reference, name: str = "") -> DrawS
         ess_tail,
         limit,
     )
-
-
-def _measure_mcse(values: Floats) -> Floats:
-    """Monte Carlo error of the mean of (chain, draw, functional), at least that of so many independent draws."""
-    independent = values.std(axis=(0, 1)) / np.sqrt(values.shape[0] * values.shape[1])
-    return np.fmax(diagnostics.diagnose(values)["mcse"], independent)
 
 
 # --- what somebody hands in
