@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from bookkit.claims import MIME, Claims, find_error, find_p, is_above, judge_together
+from bookkit.claims import MIME, Claims, find_error, find_p, find_verdicts, is_above, judge_together
 from scipy import stats
 from tools import outputs
 
@@ -38,6 +38,37 @@ def test_claims_are_shown_as_a_table_with_their_verdicts(claims):
     assert "It wins &lt;always&gt;" in bundle["text/html"]
 
 
+def test_a_claim_says_whose_it_is_and_when_its_criterion_was_set(claims):
+    add(claims, name="theirs", whose="an article's", stated="after")
+    assert (claims.claims[2]["whose"], claims.claims[2]["stated"]) == ("an article's", "after")
+    assert not {"whose", "stated"} & claims.claims[0].keys()  # ours, and nobody knows
+    assert "above 0.4; set after the result" in repr_table(claims).splitlines()[4]
+
+
+def test_a_claim_that_holds_alone_and_not_together_falls(claims):
+    weak = {"value": "2.10 ± 1.00", "against": 0}
+    add(claims, name="weak", **weak)
+    assert repr_table(claims).splitlines()[4].endswith(" holds")
+    add(claims, name="weak, too", **weak)
+    assert [line.split()[-1] for line in repr_table(claims).splitlines()[4:]] == ["falls", "falls"]
+
+
+def test_a_page_may_judge_more_than_it_claims(claims):
+    add(claims, name="weak", value="9.0 ± 1.0", against=0, stands=False)
+    add(claims, name="strong", value="2.1 ± 1.0", against=0, stands=np.bool_(True))
+    add(claims, name="none", value="0.1 ± 1.0", holds=False, stands=True)
+    assert find_verdicts([{"chapter": "a"} | claim for claim in claims.claims[2:]]) == [
+        "falls",
+        "holds",
+        "does not hold",
+    ]
+
+
+def repr_table(claims):
+    """What the claims print."""
+    return claims._repr_mimebundle_()["text/plain"]
+
+
 def test_claims_can_be_compared(claims):
     output = {"output_type": "display_data", "data": claims._repr_mimebundle_(), "metadata": {}}
     assert outputs.find_malformed([output]) == []
@@ -52,6 +83,8 @@ def test_claims_can_be_compared(claims):
         ({"name": "b", "holds": 1}, "holds=1 for claim 'b'; wanted: True or False"),
         ({"name": "b", "value": "12 of 20", "against": 10}, "'12 of 20' .*; wanted: a number with its error"),
         ({"name": "b", "value": 0.5}, "value=0.5 for claim 'b'; wanted: text"),
+        ({"name": "b", "whose": "nobody's"}, "whose=\"nobody's\" for claim 'b'; wanted: one of .*'lore'"),
+        ({"name": "b", "stated": "late"}, "stated='late' for claim 'b'; wanted: one of .*'after'"),
     ],
 )
 def test_a_claim_that_is_no_claim_is_refused(claims, changes, message):

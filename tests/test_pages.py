@@ -211,7 +211,7 @@ def test_on_a_phone_each_claim_is_a_card_with_a_verdict_in_words_and_a_sign(addr
         assert all(below["y"] >= above["y"] + above["height"] - 1 for above, below in pairwise(cells))
         assert all(cell["x"] + cell["width"] <= 390 for cell in cells)
         labels = row.locator("td").evaluate_all("cells => cells.map(e => getComputedStyle(e, '::before').content)")
-        assert labels == ['"Value"', '"Criterion"', '"Verdict"', '"Together"']
+        assert labels == ['"Value"', '"Criterion"', '"Whose"', '"Verdict"']
         for verdict, words, sign in (("yes", "holds", "✓"), ("no", "does not hold", "✗")):
             look = page.locator(f"td.verdict.{verdict}").first.evaluate(
                 "e => [e.textContent, getComputedStyle(e, '::after').content[1]]"

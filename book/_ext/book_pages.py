@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 
 import nbformat
 import yaml
-from bookkit.claims import MIME, judge_together
+from bookkit.claims import MIME, find_verdicts, write_criterion
 from docutils import nodes
 from docutils.parsers.rst import directives
 from PIL import Image
@@ -21,16 +21,41 @@ from tools import branches
 ROOT = Path(__file__).resolve().parents[2]
 BOOK = ROOT / "book"
 CLAIMS_HEADING = "What this chapter claims"
-TOGETHER = {True: "stands", False: "falls", None: ""}  # of a claim that holds, when its family is judged by Holm's rule
+
+# The register. What each chapter's claims are about, if not the moons:
+ABOUT = {
+    "inference": (
+        "flat_advi", "minibatch_advi", "weight_correlations", "advi_checked", "minibatch_checked", "convergence",
+        "verdict", "which_check", "cheaper_ways", "tempering", "reference_posteriors", "sampler_challenge",
+    ),
+    "other data": ("digits", "own_data", "own_file", "growth_curves", "digits_checked", "real_tables", "class_gains"),
+    "code": ("engines", "beyond_one_machine"),
+}  # fmt: skip
+# the ten on which the chapters rest most, in this order;
+FIRST = (
+    "replication:unpooled-lpd", "replication:control-lpd", "yardsticks:beats-process",
+    "cheaper_ways:nuts-learned-angles-14", "replication:covers", "real_tables:leads-everywhere",
+    "one_choice:always-helps", "replication:last-largest", "priors_checked:again-alike", "verdict:every-run",
+)  # fmt: skip
+# and claims of a few data sets whose values are not to be quoted any more, with those that took their place.
+SUPERSEDED = {
+    "hierarchical_nuts:beats-unpooled-lpd": "replication:unpooled-lpd",
+    "hierarchical_nuts:beats-unpooled-accuracy": "replication:unpooled-accuracy",
+    "hierarchical_nuts:beats-learned-lpd": "replication:control-lpd",
+    "hierarchical_nuts:beats-learned-accuracy": "replication:control-accuracy",
+}
 
 
-def list_chapters():
-    """The chapters in the order of _toc.yml: list of (caption of the part, list of names)."""
+def list_chapters(*, numbered=False):
+    """The chapters in the order of _toc.yml, or those of numbered parts: list of (caption of the part, list of names).
+
+    Pages that are looked up or taught from may be notebooks, too; they have no number.
+    """
     toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf8"))
     parts = []
     for part in toc["parts"]:
         names = [Path(c["file"]).stem for c in part["chapters"] if c["file"].endswith(".ipynb")]
-        if names:
+        if names and ("numbered" in part or not numbered):
             parts.append((part["caption"], names))
     return parts
 
@@ -81,33 +106,46 @@ class RawTable(SphinxDirective):
 
 
 class ClaimsRegister(RawTable):
-    """All claims of the chapters, each linked to its row in the chapter."""
+    """All claims, each linked to its row in its chapter: the ten that matter most, then the others by what about."""
 
     def run(self):
         path = BOOK / "claims.json"
         claims = json.loads(path.read_text())
-        stands = judge_together(claims)
-        together = {(c["chapter"], c["id"]): TOGETHER[s] for c, s in zip(claims, stands, strict=True)}
-        shown, columns = [], ["Claim", "Value", "Criterion", "Verdict", "Together"]
-        for _, names in list_chapters():
-            for name in names:
-                mine = [claim for claim in claims if claim["chapter"] == name]
-                rows = [
-                    [f'<a href="{name}.html#{name_claim(claim["id"])}">{html.escape(claim["claim"])}</a>',
-                     html.escape(claim["value"]), html.escape(claim["criterion"]),
-                     "holds" if claim["holds"] else "<strong>does not hold</strong>",
-                     together[name, claim["id"]] if claim["holds"] else ""]
-                    for claim in mine
-                ]  # fmt: skip
-                if rows:
-                    shown.append(self.show(read_title(name), columns, rows, path))
-        held = sum(claim["holds"] for claim in claims)
-        tested = [stand for claim, stand in zip(claims, stands, strict=True) if claim["holds"] and stand is not None]
-        text = (
-            f"{len(claims)} claims, {held} hold, {len(claims) - held} do not. {len(tested)} that hold are tests "
-            f"of a number against its error; {sum(tested)} of them stand when those of a page are judged together."
+        verdicts = find_verdicts(claims)
+        self.rows = {f"{c['chapter']}:{c['id']}": write_claim(c, v) for c, v in zip(claims, verdicts, strict=True)}
+        first = [self.rows[key] for key in FIRST if key in self.rows]
+        columns = ["Claim", "Value", "Criterion", "Whose", "Verdict"]
+        shown = [self.show("The ten on which this book rests most", columns, first, path)]
+        about = {chapter: subject for subject, chapters in ABOUT.items() for chapter in chapters}
+        for subject in ("moons", *ABOUT):
+            rows = []
+            for name in (name for _, names in list_chapters() for name in names if about.get(name, "moons") == subject):
+                mine = [row for key, row in self.rows.items() if key.startswith(f"{name}:") and key not in FIRST]
+                rows += [[link_chapter(name)], *mine] if mine else []
+            shown.append(self.show(f"About {subject}", columns, rows, path))
+        return [nodes.paragraph("", self.count(claims, verdicts)), *shown]
+
+    def count(self, claims, verdicts):
+        """How many there are of each verdict, and of sentences that others said, as a sentence."""
+        held, falls, fails = (verdicts.count(verdict) for verdict in ("holds", "falls", "does not hold"))
+        theirs = [verdict for claim, verdict in zip(claims, verdicts, strict=True) if "whose" in claim]
+        superseded = sum(key in self.rows for key in SUPERSEDED)
+        return (
+            f"{len(claims)} claims: {held} hold, {falls} fall, {fails} do not hold. {superseded} are "
+            f"superseded by claims on more data sets. {len(theirs)} are sentences of others; {theirs.count('holds')} of "
+            "these hold."
         )
-        return [nodes.paragraph("", text), *shown]
+
+
+def write_claim(claim, verdict):
+    """A row of the register, as HTML: the sentence, linked, value, criterion, who said so, and the verdict."""
+    key, name = f"{claim['chapter']}:{claim['id']}", claim["chapter"]
+    if key in SUPERSEDED:
+        chapter, _, new = SUPERSEDED[key].partition(":")
+        verdict = f'<a href="{chapter}.html#{name_claim(new)}">superseded</a>'
+    texts = map(html.escape, (claim["value"], write_criterion(claim), claim.get("whose", "ours")))
+    link = f'<a href="{name}.html#{name_claim(claim["id"])}">{html.escape(claim["claim"])}</a>'
+    return [link, *texts, verdict]
 
 
 def name_claim(claim):

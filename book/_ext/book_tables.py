@@ -87,7 +87,7 @@ def lay_out(soup, table):
 def mark_verdicts(table):
     """Let a cell that is a verdict, and nothing else, show it by colour and sign as well."""
     for cell in table.select("tbody td"):
-        verdict = {"holds": "yes", "does not hold": "no"}.get(cell.get_text())
+        verdict = {"holds": "yes", "does not hold": "no", "falls": "no"}.get(cell.get_text())
         if verdict:
             cell["class"] = [*cell.get("class", []), "verdict", verdict]
 

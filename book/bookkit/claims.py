@@ -9,6 +9,8 @@ from bookkit.report import Table
 
 MIME = "application/vnd.bookkit.claims+json"
 LEVEL = 0.025  # of a one-sided test: a 95 % interval lies on one side
+WHOSE = ("ours", "an article's", "lore")  # lore: what is commonly said of PyMC, of samplers or of networks
+STATED = ("", "first", "after")  # the criterion: before the first result was computed, or when results had been seen
 ESTIMATE = re.compile(r"(-?\d+\.?\d*) ± (\d+\.?\d*)(?: \(n=(\d+)\))?")  # as `report.monte_carlo` and `spread` write
 
 
@@ -88,7 +90,8 @@ def judge_together(claims):
 
     Parameters
     ----------
-    claims : list of dict, as in ``claims.json``; a claim without "family" belongs to that of its "chapter"
+    claims : list of dict, as in ``claims.json``; a claim without "family" belongs to that of its "chapter". One with
+        "stands" was judged by its page, among more comparisons than are claims; that is taken over
 
     Returns
     -------
@@ -108,7 +111,9 @@ def judge_together(claims):
     """
     p, families, stands = [find_p(claim) for claim in claims], {}, [None] * len(claims)
     for k, claim in enumerate(claims):
-        if p[k] is not None:
+        if "stands" in claim:
+            stands[k] = claim["stands"]
+        elif p[k] is not None:
             families.setdefault(claim.get("family", claim["chapter"]), []).append(k)
     for members in families.values():
         still = True
@@ -118,11 +123,49 @@ def judge_together(claims):
     return stands
 
 
+def find_verdicts(claims):
+    """The verdict on each claim in words: list of "holds", "falls" or "does not hold".
+
+    A claim *falls* that holds by itself, and no longer when all of its family are judged together (`judge_together`).
+
+    Parameters
+    ----------
+    claims : list of dict, as in ``claims.json``
+
+    Examples
+    --------
+    >>> from bookkit import claims
+    >>> weak = {"value": "2.10 ± 1.00", "against": 0.0, "holds": True, "chapter": "moons"}
+    >>> claims.find_verdicts([weak]), claims.find_verdicts([weak, weak])
+    (['holds'], ['falls', 'falls'])
+    """
+    words = {True: "holds", None: "holds", False: "falls"}
+    pairs = zip(claims, judge_together(claims), strict=True)
+    return [words[stands] if claim["holds"] else "does not hold" for claim, stands in pairs]
+
+
+def write_criterion(claim):
+    """The criterion of a claim with when it was set, where that is known: before the first result, or after it.
+
+    Parameters
+    ----------
+    claim : dict, as in ``claims.json``
+
+    Examples
+    --------
+    >>> from bookkit import claims
+    >>> claims.write_criterion({"criterion": "above 0", "stated": "after"})
+    'above 0; set after the result'
+    """
+    said = {"": "", "first": "; stated first", "after": "; set after the result"}
+    return claim["criterion"] + said[claim.get("stated", "")]
+
+
 class Claims:
     """The claims of a chapter. Leave it as the last expression of a cell.
 
     Each claim is added with its value (text, as `bookkit.report` prints numbers), the criterion that was set for it
-    and whether it holds. "Does not hold" is a result like any other.
+    and whether it holds. "Does not hold" and "falls" are results like any other.
 
     Examples
     --------
@@ -139,7 +182,9 @@ class Claims:
         self.chapter = chapter
         self.claims = []
 
-    def add(self, name, claim, *, value, criterion, holds, against=None, family=None):
+    def add(
+        self, name, claim, *, value, criterion, holds, against=None, family=None, stands=None, whose="ours", stated=""
+    ):
         """Add one claim.
 
         Parameters
@@ -148,10 +193,13 @@ class Claims:
         claim : str, one sentence
         value : str, with its error where it has one
         criterion : str, what would make the claim hold
-        holds : bool
+        holds : bool, by itself
         against : float, for a claim that the value is on one side of this number, by its error: it is judged together
             with the others of its family (`judge_together`)
         family : str, the name of that family; by default it is the chapter
+        stands : bool, whether it holds together with others, where the page has judged more comparisons than it claims
+        whose : str of `WHOSE`, who said the sentence
+        stated : str of `STATED`, whether the criterion was written down before there was a result, or set after it
         """
         if name in [c["id"] for c in self.claims]:
             raise ValueError(f"claim {name!r} is there already; wanted: another name")
@@ -161,13 +209,22 @@ class Claims:
             raise ValueError(f"holds={holds!r} for claim {name!r}; wanted: True or False")
         if against is not None and not ESTIMATE.search(value):
             raise ValueError(f"value={value!r} for claim {name!r}; wanted: a number with its error, to test it against")
+        for given, known, word in ((whose, WHOSE, "whose"), (stated, STATED, "stated")):
+            if given not in known:
+                raise ValueError(f"{word}={given!r} for claim {name!r}; wanted: one of {known}")
         stored = {"id": name, "claim": claim, "value": value, "criterion": criterion, "holds": bool(holds)}
         if against is not None:
             stored |= {"against": float(against)} | ({"family": family} if family else {})
+        if stands is not None:
+            stored["stands"] = bool(holds and stands)
+        stored |= {key: said for key, said in (("whose", whose), ("stated", stated)) if said not in ("ours", "")}
         self.claims.append(stored)
 
     def _repr_mimebundle_(self, include=None, exclude=None):
-        verdict = {True: "holds", False: "does not hold"}
-        rows = [[c["claim"], c["value"], c["criterion"], verdict[c["holds"]]] for c in self.claims]
+        verdicts = find_verdicts([{"chapter": self.chapter} | claim for claim in self.claims])
+        rows = [
+            [c["claim"], c["value"], write_criterion(c), verdict]
+            for c, verdict in zip(self.claims, verdicts, strict=True)
+        ]
         table = Table(["Claim", "Value", "Criterion", "Verdict"], rows, "What this chapter claims")
         return {"text/plain": repr(table), "text/html": table._repr_html_(), MIME: self.claims}
