@@ -9,7 +9,6 @@ from hbnn import fuse
 from jax.scipy.stats import norm as jax_norm
 from scipy.special import expit, log_softmax
 from scipy.stats import bernoulli, halfcauchy, halfnorm, multivariate_normal, norm
-from scipy.stats import t as student_t
 
 N = 20
 MOONS = data.flat_moons(seed=0, n_obs=2 * N)
@@ -261,20 +260,15 @@ def test_group_sds_may_have_a_half_cauchy_prior():
 # --- the informed network
 
 
-@pytest.mark.parametrize("nu", [None, 3])
-def test_the_informed_density_is_that_of_a_multivariate_normal_or_t(nu):
+def test_the_informed_density_is_that_of_a_multivariate_normal():
     rng = np.random.default_rng(0)
     mean, factor = rng.normal(size=22), np.tril(rng.normal(size=(22, 22)), -1) + np.diag(1 + rng.random(22))
-    model = models.informed_bnn(X, Y, mean=mean, cholesky=factor, nu=nu, n_hidden=(3, 4))
+    model = models.informed_bnn(X, Y, mean=mean, cholesky=factor, n_hidden=(3, 4))
     z = rng.normal(size=22)
     w = mean + factor @ z
     weights = {"w1": w[:6].reshape(2, 3), "w2": w[6:18].reshape(3, 4), "w3": w[18:]}
-    if nu is None:  # a change of variables from w to z multiplies the density by the factor's determinant
-        prior = multivariate_normal(mean, factor @ factor.T).logpdf(w) + np.log(np.diag(factor)).sum()
-    else:
-        each = student_t(nu, scale=np.sqrt((nu - 2) / nu))
-        assert each.std() == pytest.approx(1)
-        prior = each.logpdf(z).sum()
+    # a change of variables from w to z multiplies the density by the factor's determinant
+    prior = multivariate_normal(mean, factor @ factor.T).logpdf(w) + np.log(np.diag(factor)).sum()
     expected = prior + bernoulli.logpmf(Y, compute_probability(weights, X)).sum()
     assert compile_logp(model)({"z": z}) == pytest.approx(expected, rel=1e-6)
     np.testing.assert_allclose(model["w2"].eval({model["z"]: z}, mode="FAST_COMPILE"), weights["w2"])
@@ -324,7 +318,6 @@ FINE = {
         ("hierarchical_bnn", {"sd_per": "unit"}, "'unit', bias=False; wanted: 'layer', or 'connection'"),
         ("hierarchical_bnn", {"sd_per": "connection", "bias": True}, "'connection', bias=True"),
         ("hierarchical_bnn", {"activation": "sine"}, "'sine'; wanted: one of tanh, relu"),
-        ("informed_bnn", {"nu": 2}, "nu=2; wanted: above 2"),
         ("informed_bnn", {"mean": np.zeros(3)}, r"\(3,\); wanted: \(22,\)"),
         ("informed_bnn", {"cholesky": np.eye(3)}, r"\(3, 3\); wanted: \(22, 22\)"),
         ("informed_bnn", {"cholesky": np.ones((22, 22))}, "not lower triangular"),
@@ -361,7 +354,7 @@ def build(kind, **options):
         ("hierarchical_bnn", {"sd_per": "connection"}),
         ("hierarchical_bnn", {"sd_prior": "halfcauchy", "bias": True, "activation": "relu", "n_hidden": (4,)}),
         ("hierarchical_bnn", {"n_obs": (1, 8, 5), "bias": True, "activation": "relu"}),
-        ("informed_bnn", {"nu": 5}),
+        ("informed_bnn", {}),
     ],
     ids=str,
 )

@@ -235,7 +235,7 @@ def hierarchical_bnn(
     return model
 
 
-def informed_bnn(X, y, *, mean, cholesky, nu=None, n_hidden=(12, 12), activation="tanh"):
+def informed_bnn(X, y, *, mean, cholesky, n_hidden=(12, 12), activation="tanh"):
     """A network for a new category, with a multivariate normal prior on all its weights together.
 
     Parameters
@@ -245,14 +245,12 @@ def informed_bnn(X, y, *, mean, cholesky, nu=None, n_hidden=(12, 12), activation
     mean : (weight,), prior mean of w1, w2, … flattened one after the other
     cholesky : (weight, weight), lower triangular factor of the prior's covariance, with a positive diagonal;
         block-diagonal where layers are independent
-    nu : float > 2; then ``z`` are independent Student-t variables of `nu` degrees of freedom, scaled to sd 1, and the
-        prior has heavier tails around the same mean and covariance
     n_hidden, activation : as in `hierarchical_bnn`
 
     Returns
     -------
     pm.Model
-        With ``z`` (weight,), standard normal (or Student-t), ``w1``, ``w2``, …, cut from mean + cholesky z, and ``y``.
+        With ``z`` (weight,), standard normal, ``w1``, ``w2``, …, cut from mean + cholesky z, and ``y``.
         Data: ``X``, ``labels``, ``mean``, ``cholesky``; all can be exchanged without compiling again.
 
     Raises
@@ -278,18 +276,13 @@ def informed_bnn(X, y, *, mean, cholesky, nu=None, n_hidden=(12, 12), activation
     _check_network(n_hidden, 1.0, activation)
     sizes = [X.shape[-1], *n_hidden]
     shapes = [*pairwise(sizes), (sizes[-1],)]
-    if nu is not None and not nu > 2:
-        raise ValueError(f"nu={nu}; wanted: above 2, where a Student-t has a standard deviation, or None")
     mean, cholesky = _check_prior(mean, cholesky, sum(int(np.prod(shape)) for shape in shapes))
     coords = {"feature": range(sizes[0]), "weight": range(len(mean))}
     coords |= {f"hidden_{k}": range(n) for k, n in enumerate(n_hidden, 1)}
     weights, start = [], 0
     with pm.Model(coords=coords) as model:
         data = _add_data(X, y)
-        if nu is None:
-            z = pm.Normal("z", 0, 1, dims="weight")
-        else:
-            z = pm.StudentT("z", nu=nu, mu=0, sigma=np.sqrt((nu - 2) / nu), dims="weight")
+        z = pm.Normal("z", 0, 1, dims="weight")
         flat = pm.Data("mean", mean, dims="weight") + pm.Data("cholesky", cholesky) @ z
         for k, (shape, dims) in enumerate(zip(shapes, _name_layers(n_hidden), strict=True), 1):
             size = int(np.prod(shape))

@@ -151,11 +151,11 @@ def compile_unpooled(n_hidden=N_HIDDEN, dtype=None, **options):
 
 
 @lru_cache
-def compile_informed(nu=None):
+def compile_informed():
     """The network of one category with a multivariate prior on its weights, compiled once."""
     one = load_moons("legacy").group(0)
     mean, cholesky = priors.scale_prior((1.0, 1.0, 1.0), 2, N_HIDDEN)
-    model = models.informed_bnn(one.X_train, one.y_train, mean=mean, cholesky=cholesky, nu=nu, n_hidden=N_HIDDEN)
+    model = models.informed_bnn(one.X_train, one.y_train, mean=mean, cholesky=cholesky, n_hidden=N_HIDDEN)
     return compile_nuts(fuse(model))
 
 

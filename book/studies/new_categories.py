@@ -11,7 +11,6 @@ from functools import lru_cache
 import numpy as np
 from bookkit import data
 from hbnn import metrics, prediction, priors, sampling
-from sklearn.linear_model import LogisticRegression
 
 from studies import _fits
 
@@ -24,10 +23,8 @@ CASES = [
     for c in range(n_categories)
     for n in SIZES
 ]
-NU = 4  # degrees of freedom of the Student-t prior, fixed before any of this was run
 METHODS = (
-    "logistic", "N(0, 1)", "control, 1/sqrt(fan-in)", "control, learned scales",
-    "informed per layer", "informed jointly", "Student-t jointly",
+    "N(0, 1)", "control, 1/sqrt(fan-in)", "control, learned scales", "informed per layer", "informed jointly",
 )  # fmt: skip
 N_TEST = 1000
 DATA_SEED = 2001
@@ -70,26 +67,20 @@ def learn_priors():
         "control, learned scales": _fits.read_scales(),
     }
     found = {name: priors.scale_prior(values, 2, _fits.N_HIDDEN) for name, values in scales.items()}
-    found |= {name: learned[name] for name in ("informed per layer", "informed jointly")}
-    return found | {"Student-t jointly": learned["informed jointly"]}
-
-
-def fit_logistic(X, y, X_test):
-    """Logistic regression without intercept, as the networks have none; one class alone gives a constant."""
-    if len(set(y)) < 2:
-        return np.full(len(X_test), (y.sum() + 1) / (len(y) + 2))
-    return LogisticRegression(fit_intercept=False).fit(X, y).predict_proba(X_test)[:, 1]
+    return found | {name: learned[name] for name in ("informed per layer", "informed jointly")}
 
 
 def predict_new(method, X, y, X_test, seed):
-    """P(class 1) at test points (draw, obs), and the run (None for logistic regression)."""
-    if method == "logistic":
-        return fit_logistic(X, y, X_test)[None], None
+    """P(class 1) at test points (draw, obs), and the run."""
     mean, cholesky = learn_priors()[method]
-    compiled = _fits.compile_informed(NU if method.startswith("Student") else None)
-    compiled = compiled.with_data(X=X, labels=y, mean=mean, cholesky=cholesky)
+    compiled = _fits.compile_informed().with_data(X=X, labels=y, mean=mean, cholesky=cholesky)
     tree = sampling.sample_nuts(compiled, seed=seed, **_fits.SHORT)
     return prediction.predict_probability(prediction.flatten_chains(tree["posterior"]), X_test), tree
+
+
+def replace_training(one, X, y):
+    """A category with other training points, as a data set of one category."""
+    return data.stack([data.Moons(X, y, one.X_test, one.y_test, one.angle, one.center, one.width)])
 
 
 def compute(kind, category, n, seed):
@@ -100,8 +91,6 @@ def compute(kind, category, n, seed):
     for method in METHODS:
         p, tree = predict_new(method, X, y, one.X_test, seed)
         row |= {f"{method}: {name}": value for name, value in metrics.score(p.mean(axis=0), one.y_test).items()}
-        if tree is not None:
-            single = data.stack([data.Moons(X, y, one.X_test, one.y_test, one.angle, one.center, one.width)])
-            checked = _fits.check_groups([tree], single)
-            row |= {f"{method}: {name}": checked[name] for name in ("rhat", "ess", "divergences", "converged")}
+        checked = _fits.check_groups([tree], replace_training(one, X, y))
+        row |= {f"{method}: {name}": checked[name] for name in ("rhat", "ess", "divergences", "converged")}
     return row

@@ -18,8 +18,7 @@ from bookkit import data
 from hbnn import metrics, prediction, priors, sampling
 
 from studies import _fits
-from studies.new_categories import N_TEST, SIZES
-from studies.new_categories_shape import one_group
+from studies.new_categories import N_TEST, SIZES, replace_training
 from studies.weighted_newcomers import learn_narrow
 
 MEASURED = False
@@ -85,6 +84,6 @@ def compute(teacher, kind, category, n, method, seed):
     compiled = _fits.compile_informed().with_data(X=X, labels=y, mean=mean, cholesky=cholesky)
     tree = sampling.sample_nuts(compiled, seed=seed, **_fits.SHORT)
     p = prediction.predict_probability(prediction.flatten_chains(tree["posterior"]), one.X_test)
-    checked = _fits.check_groups([tree], one_group(one, X, y))
+    checked = _fits.check_groups([tree], replace_training(one, X, y))
     found = {name: checked[name] for name in ("rhat", "ess", "ess_tail", "divergences", "converged")}
     return metrics.score(p.mean(axis=0), one.y_test) | found | source
