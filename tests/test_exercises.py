@@ -8,11 +8,11 @@ from pathlib import Path
 
 import jupytext
 import pytest
+from book_front import list_core
 from book_pages import BOOK, EXERCISE, TOPICS, list_chapters
 
-PARTS = list_chapters()
-CHAPTERS = [name for _, names in PARTS for name in names]
-EVIDENCE = dict(PARTS)["The evidence"]  # what was found stands there; who learns from it is on the other pages
+CHAPTERS = [name for _, names in list_chapters() for name in names]
+CORE = list_core()  # who learns is on these pages; what was found, and what is looked up, stands on the others
 ANSWERS = tomllib.loads((Path(__file__).parent / "exercises.toml").read_text(encoding="utf8"))
 QUESTION = re.compile(r"^::::\{admonition\} Check yourself\n:class: selfcheck\n(.*?)^::::$", re.DOTALL | re.MULTILINE)
 OPTION = re.compile(
@@ -77,7 +77,7 @@ def test_exercises_go_from_easy_to_open_ended_and_have_a_topic_and_two_hints(cha
         assert exercise["topic"] in TOPICS
         assert [name for name, _ in HINT.findall(text)] == ["First", "Second"]
         levels.append(int(exercise["level"]))
-    assert levels == (sorted(levels) if chapter in EVIDENCE else [1, 2, 3])
+    assert levels == ([1, 2, 3] if chapter in CORE else sorted(levels))
 
 
 @pytest.mark.parametrize("chapter", WITH_EXERCISES)
@@ -135,7 +135,7 @@ def test_a_check_takes_another_right_answer_and_refuses_wrong_ones(chapter):
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_each_question_has_one_right_answer_and_feedback_on_each_wrong_one(chapter):
     questions = QUESTION.findall(read(chapter))
-    assert (chapter not in EVIDENCE) <= len(questions) <= 5
+    assert (chapter in CORE) <= len(questions) <= 5
     for question in questions:
         options = OPTION.findall(question)
         assert [letter for letter, _, _ in options] == ["A.", "B.", "C.", "D."][: len(options)]

@@ -54,16 +54,16 @@ def draw_thumbs(app, exception):
 
 
 def list_core():
-    """The chapters of all parts but the last, which is the evidence."""
-    return [name for _, names in list_chapters()[:-1] for name in names]
+    """The chapters of all numbered parts but the last, which is the evidence."""
+    return [name for _, names in list_chapters(numbered=True)[:-1] for name in names]
 
 
 class ChapterMap(SphinxDirective):
-    """Every chapter with its promise and the minutes to read it; those of the evidence without a thumbnail."""
+    """Every numbered chapter, its promise and the minutes to read it; those of the evidence without a thumbnail."""
 
     def run(self):
         core, parts, numbers = list_core(), [], iter(range(1, 100))
-        for caption, names in list_chapters():
+        for caption, names in list_chapters(numbered=True):
             cards = "".join(self.write_card(next(numbers), name, with_thumb=name in core) for name in names)
             parts.append(f'<p class="part">{html.escape(caption)}</p><ul class="chapter-map">{cards}</ul>')
         return [nodes.raw("", "".join(parts), format="html")]
