@@ -131,9 +131,8 @@ class ClaimsRegister(RawTable):
         theirs = [verdict for claim, verdict in zip(claims, verdicts, strict=True) if "whose" in claim]
         superseded = sum(key in self.rows for key in SUPERSEDED)
         return (
-            f"{len(claims)} claims: {held} hold, {falls} fall, {fails} do not hold. {superseded} are "
-            f"superseded by claims on more data sets. {len(theirs)} are sentences of others; {theirs.count('holds')} of "
-            "these hold."
+            f"{len(claims)} claims: {held} hold, {falls} fall, {fails} do not hold. {superseded} are superseded by "
+            f"claims on more data sets. {len(theirs)} are sentences of others; {theirs.count('holds')} of these hold."
         )
 
 
