@@ -67,7 +67,7 @@ chapters: $(INSTALLED)  ## execute chapters, md to ipynb, and gather their claim
 studies: $(INSTALLED)  ## check tables by some of their rows, compute those that need it, on Dask (STUDY=name: all of one)
 	$(BIN)/python -m studies $(STUDY)
 
-bench: $(INSTALLED)  ## what gradients and posteriors cost, ours and its rivals', 20 minutes (QUICK=1: three, nothing kept)
+bench: $(INSTALLED)  ## what gradients and posteriors cost, ours and its rivals', 25 minutes (QUICK=1: three, nothing kept)
 	$(BIN)/python -m studies._bench $(if $(QUICK),--quick)
 
 assignments: $(INSTALLED)  ## the students' notebooks from their sources (COURSE=/srv/hbnn: a course folder for nbgrader)

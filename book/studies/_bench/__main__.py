@@ -1,6 +1,6 @@
 """python -m studies._bench [--quick]: what gradients and posteriors cost, with `fuse` and with the best of its rivals.
 
-It writes book/data/bench.json in 20 minutes, on one core, compiling apart. ``--quick`` does a little of everything in
+It writes book/data/bench.json in 25 minutes, on one core, compiling apart. ``--quick`` does a little of everything in
 three minutes, two when it has been run before, and writes _build/bench_quick.json instead.
 
 Everything runs with the settings of a user, who sets nothing, and not with this book's, which fix the order of sums and
