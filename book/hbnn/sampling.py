@@ -233,7 +233,7 @@ def sample_until(
     KeyboardInterrupt
         When interrupted before the first chain was finished.
 
-    Source: the limits are those of Vehtari et al. (2021); what stopping does to errors: the book's chapter ``verdict``.
+    Source: the limits are those of Vehtari et al. (2021); what stopping does to errors: the book, ``convergence``.
 
     Examples
     --------
