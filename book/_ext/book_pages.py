@@ -25,17 +25,17 @@ CLAIMS_HEADING = "What this chapter claims"
 # The register. What each chapter's claims are about, if not the moons:
 ABOUT = {
     "inference": (
-        "flat_advi", "minibatch_advi", "weight_correlations", "advi_checked", "minibatch_checked", "convergence",
-        "verdict", "which_check", "cheaper_ways", "tempering", "reference_posteriors", "sampler_challenge",
+        "flat_advi", "minibatch_advi", "weight_correlations", "approximations", "convergence", "which_check",
+        "cheaper_ways", "reference_posteriors", "sampler_challenge",
     ),
-    "other data": ("digits", "own_data", "own_file", "growth_curves", "digits_checked", "real_tables", "class_gains"),
+    "other data": ("digits", "own_data", "own_file", "growth_curves", "real_tables", "class_gains"),
     "code": ("engines", "beyond_one_machine"),
 }  # fmt: skip
 # the ten on which the chapters rest most, in this order;
 FIRST = (
     "replication:unpooled-lpd", "replication:control-lpd", "yardsticks:beats-process",
     "cheaper_ways:nuts-learned-angles-14", "replication:covers", "real_tables:leads-everywhere",
-    "one_choice:always-helps", "replication:last-largest", "priors_checked:again-alike", "verdict:every-run",
+    "one_choice:always-helps", "replication:last-largest", "priors_checked:again-alike", "convergence:every-run",
 )  # fmt: skip
 # and claims of a few data sets whose values are not to be quoted any more, with those that took their place.
 SUPERSEDED = {
