@@ -25,7 +25,9 @@ COMPARED = [name for name in TABLES if not load(name).MEASURED]
 STAMP = _checks.STAMP
 LIGHT = ("calibration", "cheaper_ways", "curve_rivals", "flat_advi_seeds", "live_calibration")
 HEAVY = 60  # CPU-seconds
-UNCHECKED = {}  # tables that `make studies` has still to check or to run, and why it has not
+UNCHECKED = {  # tables that `make studies` has still to check or to run, and why it has not
+    "new_categories_shape": "one ESS of the row drawn is 344, 817 in the table, and its spread is known from five rows",
+}
 
 
 def test_tables_were_made_or_checked_under_the_present_code_and_lock():
