@@ -57,7 +57,7 @@ def gaussian(monkeypatch):
 )
 def test_every_gradient_of_a_walk_is_counted_and_no_other(gaussian, make, n_chains):
     options = {} if make in ("make_mclmc", "make_mams") else {"tune": 60}
-    prepare, warm, walk = getattr(_entrants, make)(FLAT, Budget(10_000, 1, 1), **options)
+    prepare, warm, walk = getattr(_entrants, make)(FLAT, Budget(10_000, 1), **options)
     key = jax.random.key(1)
     prepared = prepare(key)
     (carry, warmup), calls = count_calls(warm, key, prepared)
@@ -78,7 +78,7 @@ def test_pymc_takes_a_gradient_for_each_leaf_and_one_to_start_with(monkeypatch):
         monkeypatch.setattr(Integrator, name, lambda *a, there=there, **b: counted.append(1) or there(*a, **b))
     monkeypatch.setattr(_entrants, "build", lambda posterior: model)
     monkeypatch.setattr(_entrants, "ask", lambda posterior, found: found["a"])
-    chains = _entrants.sample_pymc(FLAT, 1, Budget(4000, 1e-9, 10), tune=50)
+    chains = _entrants.sample_pymc(FLAT, 1, Budget(4000, 10), tune=50)
     spent = sum(chain.gradients[-1] for chain in chains)
     assert len(chains) == 4
     assert all(chain.gradients[-1] >= 1000 * _entrants.MARGIN for chain in chains)
@@ -106,47 +106,49 @@ def test_nutpies_density_counts_its_calls_and_is_that_of_jax_up_to_a_constant():
 
 @pytest.mark.parametrize(
     ("spent", "is_over"),
-    [((1149, 2.1), False), ((1151, 2.1), True), ((1151, 1.9), False), ((1, 6.1), True), ((1149, 5.9), False)],
+    [((1149, 2.1), False), ((1151, 2.1), True), ((1, 6.1), True), ((1149, 5.9), False)],
 )
-def test_a_run_goes_on_until_both_budgets_are_spent_or_the_cap_is(spent, is_over):
-    assert Budget(1000, 2, 6).is_spent(*spent) is is_over
-    assert Budget(4000, 8, 24).share(4).is_spent(*spent) is is_over
+def test_a_run_goes_on_until_its_gradients_are_spent_or_the_cap_is(spent, is_over):
+    assert Budget(1000, 6).is_spent(*spent) is is_over
+    assert Budget(4000, 24).share(4).is_spent(*spent) is is_over
 
 
 # --- prefixes
 
 
-def make_chain(n, warmup, each, seconds, value=0.0):
-    gradients = warmup + each * np.arange(1, n + 1.0)
-    return Chain(np.full((n, 2), value), gradients, seconds * gradients, warmup)
+def make_chain(n, warmup, each, value=0.0):
+    return Chain(np.full((n, 2), value), warmup + each * np.arange(1, n + 1.0), warmup)
 
 
 def test_chains_are_cut_to_the_shortest_and_their_costs_added():
-    run = challenge.join([make_chain(10, 100, 5, 0.1, 1.0), make_chain(7, 40, 11, 0.2, 2.0)])
+    run = challenge.join([make_chain(10, 100, 5, 1.0), make_chain(7, 40, 11, 2.0)])
     assert run.values.shape == (2, 7, 2)
     assert run.values[:, -1, 0].tolist() == [1.0, 2.0]
     np.testing.assert_allclose(run.gradients, 140 + 16 * np.arange(1, 8))
-    np.testing.assert_allclose(run.seconds, 10 + 8 + (0.5 + 2.2) * np.arange(1, 8))
 
 
 def test_a_prefix_is_as_many_draws_as_its_budget_pays_warm_up_included():
-    run = challenge.join([make_chain(10, 100, 5, 0.1), make_chain(7, 40, 11, 0.2)])
-    assert [run.cut("gradients", budget) for budget in (139, 155, 156, 203.9, 204, 1e9)] == [0, 0, 1, 3, 4, 7]
-    assert [run.cut("seconds", budget) for budget in (20.6, 20.8, 1000)] == [0, 1, 7]
+    run = challenge.join([make_chain(10, 100, 5), make_chain(7, 40, 11)])
+    assert [run.cut(budget) for budget in (139, 155, 156, 203.9, 204, 1e9)] == [0, 0, 1, 3, 4, 7]
 
 
 def test_a_run_that_stopped_short_of_its_gradients_is_capped():
-    run = challenge.join([make_chain(10, 100, 5, 0.1)])
-    assert [challenge.is_capped(run, Budget(n, 1, 3)) for n in (150, 157, 159)] == [False, False, True]
-    assert challenge.is_capped(challenge.join([make_chain(0, 100, 5, 0.1)]), Budget(10, 1, 3)) is True
+    run = challenge.join([make_chain(10, 100, 5)])
+    assert [challenge.is_capped(run, n) for n in (150, 157, 159)] == [False, False, True]
+    assert challenge.is_capped(challenge.join([make_chain(0, 100, 5)]), 10) is True
 
 
-# --- verdicts
+# --- scores and verdicts
 
 
 def make_run(draws):
-    n = draws.shape[1]
-    return challenge.Run(draws, 100.0 * np.arange(1, n + 1), 0.1 * np.arange(1, n + 1))
+    return challenge.Run(draws, 100.0 * np.arange(1, draws.shape[1] + 1))
+
+
+def name(score, entrant="PyMC", **row):
+    """The verdict of a row with one budget, of twice the needs, of which these are the numbers."""
+    row = {"posterior": FLAT, "entrant": entrant, "warmup": 1e5, "capped": False} | row
+    return challenge.name_verdict(row | {key: [None, None, value] for key, value in score.items()}, 2)
 
 
 @pytest.fixture
@@ -157,11 +159,14 @@ def draws():
 
 def test_right_draws_are_right_and_few_of_them_too_few(draws):
     truth, run = scoring.load_reference(FLAT), make_run(draws)
-    assert challenge.judge(run, 800, truth)["verdict"] == scoring.RIGHT
+    assert name(challenge.judge(run, 800, truth)) == challenge.RIGHT
     few = challenge.judge(run, 60, truth)
-    assert (few["verdict"], few["draws"], few["spent"]) == (scoring.FEW, 60, 6000.0)
+    assert (name(few), few["draws"], few["spent"]) == (challenge.FEW, 60, 6000.0)
     assert few["ess"] < 400
-    assert challenge.judge(run, 3, truth)["verdict"] == challenge.STILL
+    nothing = challenge.judge(run, 3, truth)
+    assert name(nothing) == challenge.STILL
+    assert name(nothing, capped=True) == challenge.LATE
+    assert name(nothing, capped=True, warmup=1.5e6) == challenge.STILL
 
 
 def test_a_bias_of_half_a_posterior_sd_is_wrong_and_reported_as_it_is(draws):
@@ -169,37 +174,73 @@ def test_a_bias_of_half_a_posterior_sd_is_wrong_and_reported_as_it_is(draws):
     k = truth.names.index("log_lik")
     draws[..., k] -= 0.5 * truth.draws[:, k].std()
     found = challenge.judge(make_run(draws), 800, truth)
-    assert (found["verdict"], found["at"]) == (scoring.WRONG, "log_lik")
+    assert (name(found), found["at"]) == (challenge.WRONG, "log_lik")
     assert found["log_lik_bias"] == pytest.approx(-0.5, abs=0.06)
+
+
+def test_a_verdict_is_the_scorers(draws):
+    truth = scoring.load_reference(FLAT)
+    for chains, n in ((4, 99), (4, 800), (64, 7)):
+        some = np.tile(draws, (chains // 4, 1, 1))
+        score = challenge.judge(make_run(some), n, truth)
+        verdict = scoring.compare_draws(some[:, :n], truth).verdict
+        assert name(score, "BlackJAX, MEADS" if chains > 4 else "PyMC").startswith(verdict)
 
 
 def test_what_is_behind_the_prefix_is_not_seen_and_what_is_not_finite_called_so(draws):
     truth = scoring.load_reference(FLAT)
     draws[:, 500:] += 5
-    assert challenge.judge(make_run(draws), 500, truth)["verdict"] == scoring.RIGHT
+    assert name(challenge.judge(make_run(draws), 500, truth)) == challenge.RIGHT
     draws[2, 100] = np.nan
-    assert challenge.judge(make_run(draws), 500, truth)["verdict"] == challenge.BROKEN
+    assert name(challenge.judge(make_run(draws), 500, truth)) == challenge.BROKEN
 
 
 # --- a row
 
 
-def test_a_row_scores_each_budget_by_its_own_clock(monkeypatch, draws):
+def test_a_row_scores_each_budget(monkeypatch, draws):
     gradients, cpu = challenge.NEED[FLAT]
-    n = 800
-    share = np.arange(1, n + 1) / n
+    share = np.arange(1, 801) / 800
 
     def sample(posterior, seed, budget):
-        assert budget == Budget(2 * gradients, 3 * cpu, 10 * cpu)
-        return [Chain(draws[k], share * gradients / 2, share * 1.5 * cpu, 7.0) for k in range(4)]
+        assert budget == Budget(2 * gradients, 10 * cpu)
+        return [Chain(draws[k], share * gradients / 2, 7.0) for k in range(4)]
 
     monkeypatch.setitem(_entrants.SAMPLE, "nutpie", sample)
     row = challenge.compute(FLAT, "nutpie", 1)
     assert row["draws"] == [200, 400, 800]  # half, once and twice the gradients of a need
-    assert row["cpu_draws"] == [133, 266, 400]  # once, twice and three times its seconds
     assert row["warmup"] == 28
     assert row["capped"] is False
-    assert row["verdict"][-1] == scoring.RIGHT
+    assert challenge.name_verdict({"posterior": FLAT, "entrant": "nutpie"} | row, -1) == challenge.RIGHT
+
+
+def test_each_budget_of_laps_is_a_run_of_its_own(monkeypatch, draws):
+    asked = []
+
+    def sample(posterior, seed, budget):
+        asked.append(budget.gradients)
+        return [Chain(draws[k], np.full(800, budget.gradients / 4), budget.gradients / 8) for k in range(4)]
+
+    monkeypatch.setitem(_entrants.SAMPLE, "BlackJAX, LAPS", sample)
+    row = challenge.compute(FLAT, "BlackJAX, LAPS", 1)
+    assert sorted(asked) == [360_000, 720_000, 1_440_000]
+    assert row["spent"] == sorted(asked)
+    assert row["draws"] == [800] * 3
+
+
+@pytest.mark.slow
+def test_laps_takes_the_gradients_that_it_says_and_finds_a_gaussian(gaussian, monkeypatch):
+    monkeypatch.setattr(_entrants, "ask", lambda posterior, found: np.column_stack([found["a"], found["log_b"]]))
+    jax.effects_barrier()
+    CALLS[0] = 0
+    chains = _entrants.sample_laps(FLAT, 1, Budget(_entrants.CROWD * 200, 100))
+    jax.effects_barrier()
+    spent = sum(chain.gradients[0] for chain in chains)
+    assert spent == _entrants.CROWD * 190  # 100 without a correction, and three draws of 15 steps of two
+    assert spent <= CALLS[0] <= spent + 3 * _entrants.CROWD  # and some, for the start
+    values = np.concatenate([chain.values for chain in chains])
+    assert values.shape == (_entrants.CROWD, SIZE)
+    np.testing.assert_allclose(values.std(axis=0), 1, atol=0.12)
 
 
 def test_a_start_has_scales_of_one(gaussian):

@@ -1,21 +1,25 @@
-"""The samplers of `challenge`, each with the settings that its authors give, with gradients and CPU-seconds counted.
+"""The samplers of `challenge`, each with the settings that its authors give, with gradients counted.
 
 Nothing was tuned by us. Where a method leaves the start to its user, weights start at draws from the prior and scales
 at 1, as in BlackJAX's article on this network. What we took from where:
 
 nutpie, in its three forms: its defaults (400 steps of warm-up, 800 with low rank); PyMC: its defaults (1,000 steps);
-NumPyro and BlackJAX's NUTS: theirs (1,000 steps, starts of NumPyro's own); MCLMC: the defaults of BlackJAX's
+NumPyro and BlackJAX's NUTS: theirs (1,000 steps, starts of NumPyro's own); these three also with a warm-up of 400
+steps, which nutpie has by default; MCLMC: the defaults of BlackJAX's
 `mclmc_find_L_and_step_size`, for as many steps as the budget buys, a quarter of them to tune. Adjusted MCLMC, called
 MAMS in its paper: as in BlackJAX's Sampling Book, with target 0.9 and trajectories of random length, but two rounds of
 tuning, which is BlackJAX's default since it fixes the mean length at two steps (a third round would be discarded).
 MEADS: the Sampling Book's recipe, a short NUTS chain to start 64 chains near the posterior, 1,000 steps of adaptation.
+LAPS: as in the Sampling Book, half of the gradients without a correction and half with one, and no early stop; each of
+1,024 chains gives one draw, the last, as its authors advise as many chains as wanted draws. What it does depends on
+the budget, so each budget is a run of its own.
 WALNUTS: walnutpie's defaults, but 1,000 steps of warm-up, its most, as no seed reproduces a warm-up that stops when it
 thinks fit. MILE: the configuration of its authors' repository for classification, `tabluar_classif/sonar.yaml`: AdamW
 with learning rate 0.01 and weight decay 0.001 for each member, then 50,000 steps of warm-up in which the variance that
 the energy may have falls from 0.5 to 0.1 for each dimension, no preconditioning. Its minibatches and early stopping
 need points that are left out; a member here takes 2,000 steps on all points, at the log posterior.
 
-The 64 chains of MEADS walk in step, in one program; all others run one after the other.
+The chains of MEADS and of LAPS walk in step, in one program; all others run one after the other.
 """
 
 import ctypes
@@ -32,26 +36,25 @@ from studies.reference import compile_model, flatten, list_positions, make_densi
 KEPT = 2000  # draws of a chain that the budget of gradients buys where every step is a draw: others are left out
 BLOCK = 25  # draws between two looks at the clock
 MARGIN = 1.15  # a chain goes this much beyond its share of gradients: others may need more for as many draws
-MEMBERS = 64  # chains of MEADS
+MEMBERS, CROWD = 64, 1024  # chains of MEADS, and of LAPS
 ROOM = 2_400_000_000  # bytes that nutpie may set aside for the draws of a chain; few of them are ever written
 WALNUTPIE = "walnutpie==0.0.3"
 
 
 @dataclass(frozen=True)
 class Budget:
-    """What a run, or one of its chains, may spend: gradients and CPU-seconds both, but no more seconds than `cap`."""
+    """What a run, or one of its chains, may spend: gradients, but no more CPU-seconds than `cap`."""
 
     gradients: float
-    cpu: float
     cap: float
 
     def share(self, n_chains):
         """What is left for one of several chains."""
-        return Budget(self.gradients / n_chains, self.cpu / n_chains, self.cap / n_chains)
+        return Budget(self.gradients / n_chains, self.cap / n_chains)
 
     def is_spent(self, gradients, cpu):
         """Whether a chain that has spent so much is to stop."""
-        return cpu >= self.cap or (gradients >= MARGIN * self.gradients and cpu >= self.cpu)
+        return cpu >= self.cap or gradients >= MARGIN * self.gradients
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,13 +64,12 @@ class Chain:
     Attributes
     ----------
     values : (draw, functional), what was asked of each draw
-    gradients, cpu : (draw,), what was spent until then, warm-up included: a number, and seconds
+    gradients : (draw,), what was spent until then, warm-up included
     warmup : gradients of the warm-up
     """
 
     values: np.ndarray
     gradients: np.ndarray
-    cpu: np.ndarray
     warmup: float
 
 
@@ -105,10 +107,10 @@ def sample_nutpie(posterior, seed, budget, **options):
 def _sample_nutpie(posterior, compiled, seed, budget, options):
     import nutpie
 
-    clock = [(0, time.process_time())]
+    start, steps = time.process_time(), [0]
 
     def note(chains):
-        clock.append((chains[0].total_num_steps, time.process_time()))
+        steps.append(chains[0].total_num_steps)
 
     sampler = nutpie.sample(
         compiled, draws=min(100_000, ROOM // (8 * compiled.n_dim)), chains=1, cores=1, seed=seed, progress_bar=False,
@@ -119,23 +121,19 @@ def _sample_nutpie(posterior, compiled, seed, budget, options):
             tree = sampler.wait(timeout=0.05)
             break
         except TimeoutError:
-            steps, now = clock[-1]
-            if budget.is_spent(steps, now - clock[0][1]):
+            if budget.is_spent(steps[-1], time.process_time() - start):
                 tree = sampler.abort()
                 break
-    end = time.process_time()
     counts = [tree[group]["n_steps"].values[0].astype(int) for group in ("warmup_sample_stats", "sample_stats")]
     warmup, gradients = float(counts[0].sum()), counts[0].sum() + counts[1].cumsum()
     if not len(gradients):
-        return Chain(_no_draws(posterior), gradients, gradients, warmup)
-    clock.append((gradients[-1], end))
-    steps, cpu = np.maximum.accumulate(np.array(clock), axis=0).T
+        return Chain(_no_draws(posterior), gradients, warmup)
     # only here every few gradients are a draw
     thin = find_thin(budget, counts[1][0]) if options.get("sampler") == "mclmc" else 1
     kept = slice(thin - 1, None, thin)
     names = posteriors.load_posterior(posterior).unknowns
     values = ask(posterior, {name: tree["posterior"][name].values[0, kept] for name in names})
-    return Chain(values, gradients[kept], np.interp(gradients, steps, cpu - cpu[0])[kept], warmup)
+    return Chain(values, gradients[kept], warmup)
 
 
 def sample_pymc(posterior, seed, budget, tune=1000):
@@ -151,7 +149,7 @@ def sample_pymc(posterior, seed, budget, tune=1000):
         step.setup_chain(np.random.default_rng(derive(seed, k)), tune, 1)
         step.tune, step.iter_count = True, 0
         step.reset_tuning()
-        points, gradients, cpu, spent, start = [], [], [], 0, time.process_time()
+        points, gradients, spent, start = [], [], 0, time.process_time()
         while not own.is_spent(spent, time.process_time() - start):
             if len(gradients) == tune:
                 step.stop_tuning()
@@ -159,7 +157,6 @@ def sample_pymc(posterior, seed, budget, tune=1000):
             spent += stats[0]["tree_size"] + 1  # and the one at the start of each draw
             points.append(point if len(gradients) >= tune else None)
             gradients.append(spent)
-            cpu.append(time.process_time() - start)
         kept = slice(tune, None)
         names = [name.removesuffix("_log__") for name in point]
         found = {
@@ -169,7 +166,7 @@ def sample_pymc(posterior, seed, budget, tune=1000):
         }  # fmt: skip
         warmup = float(gradients[min(tune, len(gradients)) - 1])
         values = ask(posterior, found) if len(points) > tune else _no_draws(posterior)
-        chains.append(Chain(values, np.array(gradients[kept]), np.array(cpu[kept]), warmup))
+        chains.append(Chain(values, np.array(gradients[kept]), warmup))
     return chains
 
 
@@ -194,16 +191,14 @@ def sample_walnuts(posterior, seed, budget, tune=1000):
         run = partial(_walk_walnuts, posterior, derive(seed, k), tune)
         warmup, wanted = run(1)[1], 1
         total, cpu, each = warmup, 0.0, warmup / tune
-        while not own.is_spent(total, cpu):  # how long its draws take is not known before
-            rate = max(cpu / total, 1e-9) if cpu else own.cpu / own.gradients
-            most = 1.1 * min(max(MARGIN * own.gradients, own.cpu / rate), own.cap / rate)
-            wanted = max(int((most - warmup) / each), wanted + 1)
+        while not own.is_spent(total, cpu):  # how many gradients its draws take is not known before
+            wanted = max(int((1.1 * MARGIN * own.gradients - warmup) / each), wanted + 1)
             draws, total, cpu = run(wanted)
             each = max((total - warmup) / wanted, 1)
         share = np.arange(1, wanted + 1) / wanted
         gradients = warmup + share * (total - warmup)
         values = ask(posterior, read_model(posterior, draws))
-        chains.append(Chain(values, gradients, cpu * gradients / total, float(warmup)))
+        chains.append(Chain(values, gradients, float(warmup)))
     return chains
 
 
@@ -345,20 +340,19 @@ def run_programs(posterior, seed, budget, make, *, n_programs=4, n_chains=1):
         keys = jax.random.split(jax.random.key(derive(seed, k)), 3)
         prepared = prepare(keys[0])
         (carry, warmup), spent = time_cpu(lambda: warm(keys[1], prepared))  # noqa: B023
-        values, gradients, cpu, warmup = [], [], [], float(warmup)
+        values, gradients, warmup = [], [], float(warmup)
         clock, i = (warmup, spent), 0
         while not own.is_spent(*clock):
             key = jax.random.fold_in(keys[2], i)
             (carry, (positions, counts)), seconds = time_cpu(lambda: walk(carry, key))  # noqa: B023
             counts = np.asarray(counts, float).cumsum()
             gradients.append(clock[0] + counts)
-            cpu.append(clock[1] + seconds * counts / counts[-1])
-            clock, i = (gradients[-1][-1], cpu[-1][-1]), i + 1
+            clock, i = (gradients[-1][-1], clock[1] + seconds), i + 1
             positions = np.asarray(positions).reshape(BLOCK * n_chains, -1)
             values.append(ask(posterior, read_flat(posterior, positions)).reshape(BLOCK, n_chains, -1))
-        gradients, cpu = (np.concatenate([*part, []]) / n_chains for part in (gradients, cpu))
+        gradients = np.concatenate([*gradients, []]) / n_chains
         values = np.concatenate(values) if values else _no_draws(posterior)[:, None].repeat(n_chains, axis=1)
-        chains += [Chain(values[:, c], gradients, cpu, warmup / n_chains) for c in range(n_chains)]
+        chains += [Chain(values[:, c], gradients, warmup / n_chains) for c in range(n_chains)]
     return chains
 
 
@@ -580,8 +574,25 @@ def make_meads(posterior, budget, tune=1000, first=(500, 300), seeds=20):
         states, _ = jax.vmap(kernel)(jax.random.split(key, MEMBERS), states)
         return (states, found), MEMBERS
 
-    thin = find_thin(budget, MEMBERS, 4 * KEPT // MEMBERS)
+    thin = find_thin(budget, MEMBERS, 32 * KEPT // MEMBERS)  # a short chain is not judged
     return jax.jit(partial(draw_start, posterior)), warm, make_walk(step, lambda carry: carry[0].position, thin)
+
+
+def sample_laps(posterior, seed, budget):
+    """LAPS: the last positions of its chains, which are independent draws, cut into four chains of a quarter each."""
+    import jax
+    from blackjax.adaptation import laps as blackjax_laps
+
+    logp, size = make_flat(posterior)
+    half = int(budget.gradients / CROWD / 2)
+    mesh = jax.sharding.Mesh(jax.devices()[:1], "chains")
+    _, in_step, _, state = blackjax_laps.laps(
+        logp, partial(draw_start, posterior), size, half, half, CROWD, mesh, jax.random.key(seed), early_stop=False,
+        diagnostics=False,
+    )  # fmt: skip
+    second = half // (15 * in_step) * 15 * in_step  # a draw takes 15 steps, and no part of one is made
+    values = ask(posterior, read_flat(posterior, np.asarray(state.position))).reshape(4, CROWD // 4, -1)
+    return [Chain(part, np.full(len(part), CROWD * (half + second) / 4), CROWD * half / 4) for part in values]
 
 
 def sample_apart(make, posterior, seed, budget):
@@ -601,9 +612,13 @@ SAMPLE = {
     "PyMC": sample_pymc,
     "NumPyro": partial(sample_apart, make_numpyro),
     "BlackJAX": partial(sample_apart, make_nuts),
+    "PyMC, 400": partial(sample_pymc, tune=400),
+    "NumPyro, 400": partial(sample_apart, partial(make_numpyro, tune=400)),
+    "BlackJAX, 400": partial(sample_apart, partial(make_nuts, tune=400)),
     "BlackJAX, MCLMC": partial(sample_apart, make_mclmc),
     "BlackJAX, MAMS": partial(sample_apart, make_mams),
     "BlackJAX, MEADS": sample_meads,
+    "BlackJAX, LAPS": sample_laps,
     "MILE": partial(sample_apart, make_mile),
     "WALNUTS": sample_walnuts,
 }
