@@ -169,6 +169,35 @@ def test_the_draws_are_those_of_the_study_and_its_checks_hold(name):
     np.testing.assert_allclose(info["diagnostics"]["r_hat"], found["r_hat"], atol=2e-6)
 
 
+def test_the_next_power_leaves_weights_worth_half_of_the_particles():
+    values = 30 * np.random.default_rng(1).normal(size=500) - 1000
+    step = study.find_step(values, 1.0)
+    w = np.exp(step * (values - values.max()))
+    assert w.sum() ** 2 / (w**2).sum() == pytest.approx(250, abs=0.01)
+    assert study.find_step(values / 1000, 0.3) == 0.3  # nothing left to be careful about
+
+
+def test_particles_know_what_each_mode_is_worth(monkeypatch):
+    """Two modes that no move can leave, of weights 0.8 and 0.2."""
+    import jax.numpy as jnp
+
+    def density(position):
+        x = position["a"]
+        return jnp.logaddexp(jnp.log(4) - 50 * (x[0] - 1.5) ** 2, -50 * (x[0] + 1.5) ** 2) - (x**2).sum() / 2
+
+    monkeypatch.setattr(study, "make_density", lambda posterior: density)
+    monkeypatch.setattr(study, "list_positions", lambda posterior: {"a": (2,)})
+    study.compile_moves.cache_clear()
+    draws, stages, gradients = study.sample_smc("two modes", 1, n=4000)
+    study.compile_moves.cache_clear()
+    first, second = draws["a"][0].T
+    assert stages > 1
+    assert gradients == study.LEAPS * (study.MOVES * (stages - 1) + study.LAST)
+    assert np.mean(first > 0) == pytest.approx(0.8, abs=0.05)
+    assert abs(first[first > 0] - 1.5 * 100 / 101).mean() == pytest.approx(0.8 / 101**0.5, rel=0.1)
+    assert second.std() == pytest.approx(1, abs=0.06)
+
+
 def test_files_are_small_and_hold_one_json():
     paths = list(FOLDER.rglob("*.zip"))
     assert sum(path.stat().st_size for path in paths) < 4e6

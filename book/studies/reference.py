@@ -1,10 +1,14 @@
-"""Reference draws of three posteriors, by two samplers that share no line of code: chain after chain.
+"""Reference draws of three posteriors, by two samplers that share no line of code, and a check of one by a third.
 
 nutpie's NUTS walks through the PyMC models of ``hbnn/reference/data`` (their likelihoods fused, or read-outs integrated
 by this book), BlackJAX's NUTS through log densities that are written anew below, in JAX. Ten chains each. A row holds,
 for each functional, the mean, the sd and two quantiles of one chain with Monte Carlo errors, and the digest of the
 thousand draws that are kept of it; the draws themselves lie beside the tasks until `python -m studies._reference_files`
 has made the database's files of them.
+
+Both are NUTS. So the flat network is asked by a third, too, that walks along no chain from where it began: sequential
+Monte Carlo, twenty times. A row holds what one population of particles found, and no errors, which only the spread over
+rows tells.
 """
 
 import hashlib
@@ -18,12 +22,14 @@ from hbnn import diagnostics, fuse, sampling
 from hbnn.fusion import readouts
 from hbnn.reference import posteriors
 from hbnn.reference.posteriors import CURVES, FLAT, HIERARCHICAL
+from scipy import optimize
 
 from studies import _tasks
 
 MEASURED = False
-N_CHAINS, N_KEPT = 10, 1000
-SAMPLERS = ("nutpie", "BlackJAX")
+N_CHAINS, N_KEPT, POPULATIONS, PARTICLES = 10, 1000, 20, 250
+SAMPLERS, SMC = ("nutpie", "BlackJAX"), "tempered SMC"
+MOVES, LAST, LEAPS, ACCEPTED = 8, 40, 16, 0.8  # of each particle at a temperature, and at the last one; steps of a move
 # kept is every `thin`-th draw. Of nutpie's, so that all together have 10,000 effective draws of the slowest functional,
 # and those that are kept nearly as many: from short runs with another seed, and for the flat network from a first run
 # of ten chains, of whose kept draws (every sixth) that functional had 7,152. Of BlackJAX's, which are not published, as
@@ -36,12 +42,12 @@ SETTINGS = {
     (CURVES, "BlackJAX"): {"thin": 1, "tune": 800, "target": 0.95},
     (HIERARCHICAL, "BlackJAX"): {"thin": 1, "tune": 400, "target": 0.8},
 }
-SECONDS = {FLAT: (22, 15), CURVES: (20, 27), HIERARCHICAL: (50, 55)}
+SECONDS = {FLAT: (22, 15, 30), CURVES: (20, 27), HIERARCHICAL: (50, 55)}
 FIRST = 12  # compiling
 CASES = [
     {"posterior": name, "sampler": sampler, "seed": seed}
     for name in (FLAT, CURVES, HIERARCHICAL) for sampler in SAMPLERS for seed in range(1, N_CHAINS + 1)
-]  # fmt: skip
+] + [{"posterior": FLAT, "sampler": SMC, "seed": seed} for seed in range(1, POPULATIONS + 1)]  # fmt: skip
 RECOMPUTED = [case for case in CASES if case["posterior"] != HIERARCHICAL and case["sampler"] == "nutpie"]
 LEVELS = {"q05": 0.05, "q95": 0.95}
 
@@ -53,11 +59,13 @@ def block(case):
 
 def estimate(case):
     """CPU-seconds of a row, roughly."""
-    return SECONDS[case["posterior"]][SAMPLERS.index(case["sampler"])]
+    return SECONDS[case["posterior"]][(*SAMPLERS, SMC).index(case["sampler"])]
 
 
 def compute(posterior, sampler, seed):
     """What one chain found: for each functional its moments, with errors; and the sampler's statistics."""
+    if sampler == SMC:
+        return compute_smc(posterior, seed)
     sample = {"nutpie": sample_nutpie, "BlackJAX": sample_blackjax}[sampler]
     draws, stats = sample(posterior, seed)
     asked = flatten(posteriors.load_posterior(posterior).compute(draws))[0]  # (draw, functional)
@@ -235,3 +243,86 @@ def sample_blackjax(posterior, seed):
     }
     stats = {"divergences": int(diverging.sum()), "gradients_per_draw": float(steps.mean()), "bfmi": None}
     return draws, stats
+
+
+# --- the third: particles, from the prior to the posterior
+
+
+def compute_smc(posterior, seed):
+    """A row of sequential Monte Carlo; what a chain would have and particles have not is None."""
+    draws, stages, gradients = sample_smc(posterior, seed)
+    asked = flatten(posteriors.load_posterior(posterior).compute(draws))[0]
+    row = {"mean": asked.mean(axis=0), "sd": asked.std(axis=0, ddof=1)}
+    row |= {name: np.quantile(asked, level, axis=0) for name, level in LEVELS.items()}
+    row = {name: [float(f"{value:.8g}") for value in values] for name, values in row.items()}
+    return row | dict.fromkeys(("mean_mcse", "sd_mcse", *(f"{name}_mcse" for name in LEVELS))) | {
+        "divergences": None, "gradients_per_draw": float(gradients), "bfmi": None, "stages": stages,
+        "draws": digest_draws(posterior, asked),
+    }  # fmt: skip
+
+
+def sample_smc(posterior, seed, n=PARTICLES):
+    """Particles that begin at draws from the prior, while the likelihood enters power by power.
+
+    The next power is the one at which weights are worth half of the particles. These are drawn anew by their weights
+    and moved by HMC, whose step follows the share of accepted moves. Only for posteriors without scales.
+
+    Returns
+    -------
+    unknowns (1, particle, …), how many powers there were, and gradients for each particle
+    """
+    import jax
+    from blackjax.smc.resampling import systematic
+
+    start, unravel, loglik, move = compile_moves(posterior)
+    keys = iter(jax.random.split(jax.random.key(seed), 1000))
+    x = jax.random.normal(next(keys), (n, len(start)))
+    power, size, stages, total = 0.0, 0.1, 0, 0
+    while power < 1:
+        values = np.asarray(loglik(x))
+        step = find_step(values, 1 - power)
+        weights = np.exp(step * (values - values.max()))
+        x = x[systematic(next(keys), weights / weights.sum(), n)]
+        power, stages = float(power + step), stages + 1
+        for _ in range(MOVES if power < 1 else LAST):
+            x, accepted = move(x, power, size, jax.random.split(next(keys), n))
+            size, total = float(size * np.exp(0.3 * (accepted - ACCEPTED))), total + LEAPS
+    return {name: np.asarray(value)[None] for name, value in jax.vmap(unravel)(x).items()}, stages, total
+
+
+def find_step(values, most):
+    """How much more of the log likelihood leaves weights that are worth half of their number, or `most`."""
+
+    def miss(step):
+        w = np.exp(step * (values - values.max()))
+        return w.sum() ** 2 / (w**2).sum() / len(w) - 0.5
+
+    return most if miss(most) > 0 else optimize.brentq(miss, 0, most, xtol=1e-9)
+
+
+@lru_cache
+def compile_moves(posterior):
+    """A vector at 0, what makes unknowns of one, the log likelihood of many, and a move of many."""
+    import blackjax
+    import jax
+    from jax.flatten_util import ravel_pytree
+
+    jax.config.update("jax_enable_x64", True)
+    density = make_density(posterior)
+    start, unravel = ravel_pytree({name: np.zeros(shape) for name, shape in list_positions(posterior).items()})
+
+    def loglik(x):
+        return density(unravel(x)) + (x**2).sum() / 2
+
+    def move(x, power, size, key):
+        first, second = jax.random.split(key)
+        own = size * jax.random.uniform(first, minval=0.8, maxval=1.2)
+        hmc = blackjax.hmc(lambda x: power * loglik(x) - (x**2).sum() / 2, own, np.ones(len(start)), LEAPS)
+        state, info = hmc.step(second, hmc.init(x))
+        return state.position, info.acceptance_rate
+
+    def move_all(x, power, size, keys):
+        x, accepted = jax.vmap(move, (0, None, None, 0))(x, power, size, keys)
+        return x, accepted.mean()
+
+    return start, unravel, jax.jit(jax.vmap(loglik)), jax.jit(move_all)
