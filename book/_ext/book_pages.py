@@ -25,8 +25,8 @@ CLAIMS_HEADING = "What this chapter claims"
 # The register. What each chapter's claims are about, if not the moons:
 ABOUT = {
     "inference": (
-        "flat_advi", "minibatch_advi", "weight_correlations", "approximations", "convergence", "which_check",
-        "cheaper_ways", "reference_posteriors", "sampler_challenge",
+        "flat_advi", "minibatch_advi", "weight_correlations", "approximations", "convergence",
+        "cheaper_ways", "reference_posteriors",
     ),
     "other data": ("digits", "own_data", "own_file", "growth_curves", "real_tables", "class_gains"),
     "code": ("engines", "beyond_one_machine"),
