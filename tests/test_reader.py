@@ -29,6 +29,10 @@ LAZY = {
     "gpboost": "the same",
     "scoringrules": "the same",
     "blackjax": "studies of other engines",
+    "numpyro": "the same",
+    "optax": "the same",
+    "walnutpie": "the same",
+    "playwright": "the same, of the one in the pages",
 }
 
 
