@@ -88,8 +88,8 @@ def test_a_sample_has_as_many_kinds_as_fit_and_the_cheapest_rows_where_none_does
     assert sum(map(study.estimate, cases)) <= HEAVY
     kinds = [_checks.get_kind(case, study) for case in cases]
     assert len(kinds) == len(set(kinds)) > 0
-    study = load("sd_prior")
-    assert [study.estimate(case) for case in _checks.draw_cases(study, study.CASES, 1, 1, at_least=2)] == [100, 100]
+    costs = [study.estimate(case) for case in _checks.draw_cases(study, study.CASES, 0, 1, at_least=2)]
+    assert costs == sorted(map(study.estimate, study.CASES))[:2]
 
 
 # --- the net itself, on a study that costs nothing
