@@ -5,7 +5,10 @@ import pymc as pm
 import pytest
 from bookkit import data, models
 from bookkit.report import read_data
-from studies import _approximations, _replicate, cheaper_ways, one_choice, replication
+from scipy import linalg
+from sklearn.gaussian_process import GaussianProcessClassifier
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+from studies import _approximations, _replicate, _rivals, cheaper_ways, one_choice, replication
 
 Y = np.array([0.3, -1.2, 2.0])
 SD = 0.5  # of an observation; the prior's is 1
@@ -72,12 +75,12 @@ def test_near_the_mode_the_linearised_network_is_the_network():
     np.testing.assert_allclose(linear, p, rtol=1e-12)
 
 
-def test_the_decay_of_the_peers_is_the_best_on_the_tuning_data():
+def test_what_was_tuned_is_the_best_on_the_tuning_data():
     rows = [row for row in read_data("cheaper_ways")["rows"] if row["part"] == "tuning"]
-    for method, chosen in cheaper_ways.ALPHA.items():
+    for method, chosen in cheaper_ways.CHOSEN.items():
         mean = {
-            alpha: np.mean([row["lpd"] for row in rows if row["method"] == method and row["level"] == str(alpha)])
-            for alpha in cheaper_ways.ALPHAS
+            level: np.mean([row["lpd"] for row in rows if (row["method"], row["level"]) == (method, level)])
+            for level in cheaper_ways.list_levels(method)
         }
         assert max(mean, key=mean.get) == chosen
     assert {row["data_seed"] for row in rows}.isdisjoint(replication.DATA_SEEDS)
@@ -96,6 +99,54 @@ def test_a_peer_learns_clear_moons_and_answers_at_any_points(monkeypatch, method
     everywhere = predict_at(moons.X_test[1])
     assert everywhere.shape == p.shape
     np.testing.assert_allclose(everywhere[..., 1, :], p[..., 1, :], rtol=1e-9)
+
+
+@pytest.fixture(scope="module")
+def moons():
+    return data.rotated_moons(seed=7, n_groups=3, n_train=40, n_test=60, noise=0.05)
+
+
+@pytest.mark.parametrize("method", [*cheaper_ways.RATES, "one-hot, last-layer Laplace", *cheaper_ways.AS_THEY_ARE])
+def test_a_rival_learns_clear_moons_and_answers_at_any_points(moons, method):
+    predict_at, _ = cheaper_ways._fit_rival(method, "0.1, 0.05" if method in cheaper_ways.RATES else "0.1", moons, 1)
+    p = predict_at(moons.X_test)
+    assert p.shape == (1, p.shape[1], 3, 60)
+    assert p.shape[1] == (1 if method in cheaper_ways.NO_INTERVAL else 200)
+    assert ((p.mean(axis=(0, 1)) > 0.5) == moons.y_test).mean(axis=1).min() > 0.85
+    everywhere = predict_at(moons.X_test[1])
+    np.testing.assert_allclose(everywhere[..., 1, :], p[..., 1, :], rtol=1e-6)
+
+
+def make_covariance(X, log_size, log_width):
+    squares = ((X[:, None] - X) ** 2).sum(axis=-1)
+    return np.exp(log_size - squares / (2 * np.exp(log_width)))
+
+
+def test_the_evidence_of_a_gaussian_process_is_scikit_learns_and_its_slope_is_right(moons):
+    X, y = moons.X_train[0], moons.y_train[0].astype(float)
+    made = GaussianProcessClassifier(ConstantKernel(5.0) * RBF(0.8), optimizer=None).fit(X, y)
+    at = np.log([5.0, 0.8**2])
+    evidence, *mode = _rivals.fit_mode(make_covariance(X, *at), y)
+    assert evidence == pytest.approx(made.log_marginal_likelihood_value_, abs=1e-3)  # it stops a step earlier
+    slope = _rivals.find_slope(make_covariance(X, *at), y, *mode)
+    for step in 1e-4 * np.eye(2):
+        high, low = (make_covariance(X, *(at + sign * step)) for sign in (1, -1))
+        rise = (_rivals.fit_mode(high, y)[0] - _rivals.fit_mode(low, y)[0]) / 2e-4
+        assert (slope * (high - low)).sum() / 2e-4 == pytest.approx(rise, rel=2e-3)  # as exact as the mode
+
+
+def test_turning_the_first_layer_is_turning_the_points_back(moons):
+    model = _rivals.type_angles(moons, n_hidden=3)
+    rng = np.random.default_rng(0)
+    draw = {name: rng.normal(size=np.shape(value)) for name, value in model.initial_point().items()}
+    away = linalg.null_space(np.ones((1, 3)))
+    angle = _approximations.point_lines(moons) + away @ draw["change"]
+    c, s = np.cos(angle)[:, None], np.sin(angle)[:, None]
+    X = moons.X_train
+    back = np.stack([c * X[..., 0] + s * X[..., 1], c * X[..., 1] - s * X[..., 0]], axis=-1)
+    logit = np.tanh(np.tanh(back @ draw["w1"]) @ draw["w2"]) @ draw["w3"]
+    loglik = -np.logaddexp(0, np.where(moons.y_train == 1, -logit, logit)).sum()
+    assert model.compile_logp(vars=[model["y"]])(draw) == pytest.approx(loglik)
 
 
 def test_narrow_angles_turn_the_same_points():

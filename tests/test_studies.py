@@ -291,6 +291,16 @@ def test_some_rows_are_run_again_the_others_kept_and_their_stamp_is_of_no_code(
     assert _checks.find_state("toy", command.load("toy"), found)[0] == "check"
 
 
+def test_new_rows_are_added_when_all_that_is_missing_is_asked_for(written, client, table):
+    path = written / "toy.json"
+    path.write_text(json.dumps(table | {"rows": [row for row in table["rows"] if row["noise"] == 1]}))
+    with pytest.raises(SystemExit, match="cannot be run by themselves"):
+        main(["toy", "--only", "seed=1"])
+    assert main(["toy", "--only", "noise=10"]) == 0
+    rows = json.loads(path.read_text())["rows"]
+    assert [(row["noise"], row["seed"]) for row in rows] == [(case["noise"], case["seed"]) for case in Toy.CASES]
+
+
 def test_a_row_of_what_is_measured_is_added_on_the_machine_of_the_others_only(written, client, table, monkeypatch):
     monkeypatch.setattr(sys.modules["toy_of_test_studies"], "MEASURED", True)
     path = written / "toy.json"

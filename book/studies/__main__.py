@@ -92,8 +92,8 @@ def run_rows(name, wanted, client=None):
     Raises
     ------
     SystemExit
-        When there is no table whose other rows are the study's cases, another machine measured them, or no case is
-        like that.
+        When there is no table that has the study's other cases, another machine measured them, or no case is like
+        that.
     """
     study, table = load(name), read(name)
     blocks = [
@@ -108,7 +108,8 @@ def run_rows(name, wanted, client=None):
     if study.MEASURED:
         refused = table is None or table["machine"] != machine()
     else:
-        refused = any(_key(case) not in old for case in study.CASES)
+        asked = [_key(case) for block in blocks for case in block]
+        refused = any(_key(case) not in old for case in study.CASES if _key(case) not in asked)
     if refused:
         raise SystemExit(f"some rows of {name} cannot be run by themselves; `python -m studies {name}` runs all")
     if study.MEASURED:
@@ -118,7 +119,8 @@ def run_rows(name, wanted, client=None):
         rows, machines = _compute(study, [block for block in blocks if block], _tasks.find_folder(name), client)
     for row in rows:
         key = _key(_checks.get_case(row, study))
-        seconds = {column: old[key][column] for column in _checks.get_uncompared(study) & old[key].keys()}
+        known = old.get(key, {})
+        seconds = {column: known[column] for column in _checks.get_uncompared(study) & known.keys()}
         old[key] = row | seconds
     rows = [old[_key(case)] for case in study.CASES if _key(case) in old]  # of what is measured one may be missing yet
     table |= {"machine": _join_machines([table["machine"], *machines]), "digest": digest(rows), "rows": rows}

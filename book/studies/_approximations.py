@@ -197,8 +197,7 @@ def fit_angles(moons, alpha, seed):
     scikit-learn's weight decay; angles start where a line from one class's mean to the other's points.
     """
     X, y = check_data(moons.X_train, moons.y_train)
-    between = np.stack([points[labels == 1].mean(0) - points[labels == 0].mean(0)
-                        for points, labels in zip(X, y, strict=True)])  # fmt: skip
+    lines = point_lines(moons)
     with pm.Model() as model:
         network = {"angle": pm.Flat("angle", shape=len(X))}
         for k, shape in enumerate(((2, 12), (12, 12), (12, 1)), 1):
@@ -211,7 +210,7 @@ def fit_angles(moons, alpha, seed):
     for k in range(N_MEMBERS):
         rng = np.random.default_rng([seed, k])
         start = {
-            name: np.arctan2(between[:, 1], between[:, 0]) if name == "angle"
+            name: lines if name == "angle"
             else rng.normal(0, value.shape[0] ** -0.5, value.shape) if name[0] == "w" else np.zeros(value.shape)
             for name, value in model.initial_point().items()
         }  # fmt: skip
@@ -223,10 +222,16 @@ def fit_angles(moons, alpha, seed):
         members.append({name: values[0] for name, values in _constrain(model, found.x[None]).items()})
 
     def predict_at(X):
-        each = _share(X, len(between))
+        each = _share(X, len(lines))
         return np.stack([expit(_run_angles(each, network, np)) for network in members])[None]
 
     return predict_at
+
+
+def point_lines(moons):
+    """Angles of the lines from the mean of one class to that of the other: (group,)."""
+    pairs = zip(moons.X_train, moons.y_train, strict=True)
+    return np.array([np.arctan2(*(X[y == 1].mean(0) - X[y == 0].mean(0))[::-1]) for X, y in pairs])
 
 
 def _run_angles(X, network, library):

@@ -1,7 +1,7 @@
-"""Cheaper ways than NUTS to the hierarchical network, and peers that have no posterior, on twenty data sets.
+"""Rivals of the hierarchical network by NUTS on twenty data sets: cheaper posteriors of it, and other methods.
 
-The data sets are those of study `replication`. Rows of part "tuning" are how the peers got their weight decay, on other
-data.
+The data sets are those of study `replication`. Rows of part "tuning" are how methods got their weight decay, and where
+they have one a rate or a rank, on other data.
 """
 
 import time
@@ -10,13 +10,17 @@ import numpy as np
 from bookkit import data, models
 from hbnn import fuse, prediction
 
-from studies import _approximations, _fits, _replicate, replication
+from studies import _approximations, _fits, _replicate, _rivals, replication
 
 MEASURED = False
 TUNING_SEEDS = (101, 102, 103)
-ALPHAS = (0.01, 0.1, 0.3, 1, 3, 10)
-ALPHA = {  # the best mean lpd on the tuning data, rows of part "tuning"
-    "deep ensemble": 0.3, "one-hot MLP": 3, "one-hot ensemble": 3, "learned angles": 3,
+ALPHAS = (0.01, 0.1, 0.3, 1, 3, 10)  # weight decay
+RANKS = (2, 4, 6)
+RATES = {"one-hot, SWAG": (0.03, 0.1, 0.3, 1), "one-hot, dropout": (0.02, 0.05, 0.1, 0.2)}
+CHOSEN = {  # the best mean lpd on the tuning data, rows of part "tuning"
+    "deep ensemble": "0.3", "one-hot MLP": "3", "one-hot ensemble": "3", "learned angles": "3",
+    "one-hot, last-layer Laplace": "3", "one-hot, SWAG": "1, 1", "one-hot, dropout": "1, 0.02",
+    "Gaussian process, all": "2",
 }  # fmt: skip
 
 APPROXIMATIONS = {
@@ -26,12 +30,33 @@ APPROXIMATIONS = {
     "Laplace": _approximations.fit_laplace,
     "Laplace, linearised": _approximations.fit_laplace,
 }
-PEERS = {
+PEERS = {  # tuned
     "deep ensemble": _approximations.fit_ensemble,
     "one-hot MLP": _approximations.fit_one_hot,
     "one-hot ensemble": _approximations.fit_one_hot_ensemble,
     "learned angles": _approximations.fit_angles,
+    "one-hot, last-layer Laplace": _rivals.fit_last_layer,
+    "one-hot, SWAG": _rivals.fit_swag,
+    "one-hot, dropout": _rivals.fit_dropout,
+    "Gaussian process, all": lambda moons, rank, seed: _rivals.fit_shared_process(moons, int(rank)),
 }
+AS_THEY_ARE = {
+    "7 weighted neighbours each": _rivals.fit_neighbours,
+    "Gaussian process each": _rivals.fit_process,
+    "Gaussian process, angles": _rivals.fit_shared_process,
+}
+SAMPLED = "learned angles, NUTS"
+SOME = {SAMPLED: (301, *range(306, 311)), "Gaussian process, all": (301, 302, 303)}  # not all twenty, for time
+NO_INTERVAL = ("one-hot MLP", "7 weighted neighbours each")
+
+
+def list_levels(method):
+    """What a method tries on the tuning data: ranks, or weight decays, each with all of its rates."""
+    if method == "Gaussian process, all":
+        return [str(rank) for rank in RANKS]
+    if method in RATES:
+        return [f"{alpha}, {rate}" for alpha in ALPHAS[1:] for rate in RATES[method]]
+    return [str(alpha) for alpha in ALPHAS]
 
 
 def _list_cases():
@@ -40,9 +65,11 @@ def _list_cases():
 
     for method in PEERS:
         for data_seed in TUNING_SEEDS:
-            yield from (case("tuning", method, str(alpha), data_seed) for alpha in ALPHAS)
+            yield from (case("tuning", method, level, data_seed) for level in list_levels(method))
     for data_seed in replication.DATA_SEEDS:
-        yield from (case("data sets", method, "", data_seed) for method in (*APPROXIMATIONS, *PEERS))
+        methods = (*APPROXIMATIONS, *PEERS, *AS_THEY_ARE, SAMPLED)
+        asked = [method for method in methods if data_seed in SOME.get(method, replication.DATA_SEEDS)]
+        yield from (case("data sets", method, "", data_seed) for method in asked)
 
 
 CASES = list(_list_cases())
@@ -57,7 +84,9 @@ def block(case):
 def estimate(case):
     """CPU-seconds that a row takes on the machine of the tables, roughly: for the progress bar and the tests."""
     seconds = {"deep ensemble": 8, "one-hot MLP": 1, "one-hot ensemble": 12, "learned angles": 20}
-    seconds |= {"mean-field ADVI": 12, "full-rank ADVI, 5 units": 35, "Pathfinder": 30}
+    seconds |= {"mean-field ADVI": 12, "full-rank ADVI, 5 units": 35, "Pathfinder": 30, SAMPLED: 120}
+    seconds |= {"Gaussian process, all": 40, "Gaussian process, angles": 30} | dict.fromkeys(RATES, 8)
+    seconds |= {"7 weighted neighbours each": 1, "Gaussian process each": 1, "one-hot, last-layer Laplace": 1}
     return seconds.get(case["method"], 15)
 
 
@@ -67,25 +96,34 @@ EMPTY = replication.EMPTY | dict.fromkeys(["loss", "khat", "flat_directions"])
 def compute(part, method, level, data_seed, seed):
     """Scores with their errors, calibration, coverage, group sds and CPU-seconds of one fit, as in `replication`.
 
-    `level` is the weight decay that a peer of part "tuning" tries. A network that has one probability and no interval
-    has no coverage.
+    `level` is the rank, the weight decay, or the decay and the rate, that a row of part "tuning" tries. A method that
+    has one probability and no interval has no coverage.
     """
     moons = data.rotated_moons(seed=data_seed)
     start = time.process_time()
     try:
-        if method in PEERS:
-            predict_at = PEERS[method](moons, float(level) if part == "tuning" else ALPHA[method], seed)
+        if method not in APPROXIMATIONS:
+            predict_at, found = _fit_rival(method, level or CHOSEN.get(method), moons, seed)
             p_train, p_test = (predict_at(X).mean(axis=(0, 1)) for X in (moons.X_train, moons.X_test))
-            found = {}
         else:
             p_train, p_test, found, predict_at = _approximate(method, moons, seed)
     except FloatingPointError as error:
         seconds = round(time.process_time() - start, 1)
         return EMPTY | {"failed": True, "reason": str(error)[:200], "cpu_seconds": seconds}
     row = EMPTY | {"failed": False, "cpu_seconds": round(time.process_time() - start, 1)} | found
-    if part != "tuning" and method != "one-hot MLP":
+    if part != "tuning" and method not in NO_INTERVAL:
         row |= _fits.measure_coverage(predict_at, moons)
     return row | _replicate.score_fit(p_train, p_test, moons)
+
+
+def _fit_rival(method, level, moons, seed):
+    """A function that predicts, and what a row says of the run."""
+    if method == SAMPLED:
+        return _rivals.sample_angles(moons, seed)
+    if method in AS_THEY_ARE:
+        return AS_THEY_ARE[method](moons), {}
+    alpha, *rate = map(float, level.split(", "))
+    return PEERS[method](moons, alpha, seed, **dict(zip(["rate"], rate, strict=False))), {}
 
 
 def _approximate(method, moons, seed):
