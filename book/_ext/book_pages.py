@@ -26,7 +26,7 @@ CLAIMS_HEADING = "What this chapter claims"
 ABOUT = {
     "inference": (
         "flat_advi", "minibatch_advi", "weight_correlations", "approximations", "convergence",
-        "cheaper_ways", "reference_posteriors",
+        "reference_posteriors",
     ),
     "other data": ("digits", "own_data", "own_file", "growth_curves", "real_tables", "class_gains"),
     "code": ("engines", "beyond_one_machine"),
@@ -34,7 +34,7 @@ ABOUT = {
 # the ten on which the chapters rest most, in this order;
 FIRST = (
     "replication:unpooled-lpd", "replication:control-lpd", "yardsticks:beats-process",
-    "cheaper_ways:nuts-learned-angles-14", "replication:covers", "real_tables:leads-everywhere",
+    "replication:angles", "replication:covers", "real_tables:leads-everywhere",
     "one_choice:always-helps", "replication:last-largest", "priors_checked:again-alike", "convergence:every-run",
 )  # fmt: skip
 # and claims of a few data sets whose values are not to be quoted any more, with those that took their place.
