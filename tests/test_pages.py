@@ -221,7 +221,7 @@ def test_on_a_phone_each_claim_is_a_card_with_a_verdict_in_words_and_a_sign(addr
 
 # --- pictures that move
 
-SLIDERS = {"group_sd": "index", "new_category": "informed_priors"}  # and a page that shows it
+SLIDERS = {"group_sd": "hierarchical_trust", "new_category": "informed_priors"}  # and a page that shows it
 
 
 def read_slider(name):
