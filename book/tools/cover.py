@@ -32,23 +32,23 @@ def draw_cover():
     """Noise and ignorance of chapter 2's network, as its four chains of NUTS know them: a figure."""
     moons = data.flat_moons(seed=0)
     model = fuse(models.flat_bnn(moons.X_train, moons.y_train))
-    trace = pm.sample(1000, tune=1000, target_accept=0.95, model=model, random_seed=SEED, **sampling.ONE_CORE)
-    draws = az.extract(trace, var_names=["w1", "w2", "w3"], num_samples=1000, random_seed=SEED)
+    trace = pm.sample(500, tune=600, target_accept=0.95, model=model, random_seed=SEED, **sampling.ONE_CORE)
+    draws = az.extract(trace, var_names=["w1", "w2", "w3"], num_samples=800, random_seed=SEED)
     weights = {name: np.moveaxis(draws[name].values, -1, 0) for name in ("w1", "w2", "w3")}
     p = prediction.predict_probability(weights, data.grid(100, extent=EXTENT))
     doubt = metrics.split_uncertainty(p)
     plots.use_style()
-    fig, axes = plt.subplots(1, 2, figsize=(7.4, 3.9), sharey=True)
+    fig, axes = plt.subplots(1, 2, figsize=(7.4, 3.4), sharey=True)
     for ax, (part, vmax) in zip(axes, {"noise": 1, "ignorance": 0.6}.items(), strict=True):
         image = plots.plot_surface(doubt[part], ax, kind="uncertainty", extent=EXTENT, vmax=vmax)
         plots.plot_points(moons.X_train, moons.y_train, ax, size=5, label=False)
         ax.set(title=part, xlabel="first measurement (scaled)")
-        fig.colorbar(image, ax=ax, label="bits", orientation="horizontal", pad=0.18)
+        fig.colorbar(image, ax=ax, label="bits", shrink=0.8)
     for one in p[:N_LINES]:
         axes[1].contour(one.reshape(100, 100), [0.5], extent=(-EXTENT, EXTENT) * 2, colors="k", linewidths=0.6,
                         alpha=0.3)  # fmt: skip
     axes[1].plot(*C, "kx", markersize=8, markeredgewidth=2)
-    axes[1].annotate("C", C, (6, 5), textcoords="offset points", weight="bold")
+    axes[1].annotate("C", C, (-14, 5), textcoords="offset points", weight="bold")
     axes[0].set_ylabel("second measurement (scaled)")
     return fig
 
