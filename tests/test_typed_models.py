@@ -14,7 +14,8 @@ MOONS = data.legacy_rotated_moons()
 FLAT = data.flat_moons(seed=0)
 NEW = data.rotated_moons(seed=201, n_groups=1).group(0)
 N01 = priors.scale_prior((1.0, 1.0, 1.0), 2, (12, 12))
-NAMES = {"pm": pm, "np": np, "fuse": fuse, "moons": MOONS, "patients": MOONS}
+TYPED = {"X_train": MOONS.X_train, "y_train": MOONS.y_train}
+NAMES = {"pm": pm, "np": np, "fuse": fuse, "moons": MOONS, "patients": MOONS} | TYPED
 EIGHTEEN = models.hierarchical_bnn(MOONS.X_train, MOONS.y_train)
 
 

@@ -39,10 +39,10 @@ FIRST = (
 )  # fmt: skip
 # and claims of a few data sets whose values are not to be quoted any more, with those that took their place.
 SUPERSEDED = {
-    "hierarchical_nuts:beats-unpooled-lpd": "replication:unpooled-lpd",
-    "hierarchical_nuts:beats-unpooled-accuracy": "replication:unpooled-accuracy",
-    "hierarchical_nuts:beats-learned-lpd": "replication:control-lpd",
-    "hierarchical_nuts:beats-learned-accuracy": "replication:control-accuracy",
+    "hierarchical_trust:beats-unpooled-lpd": "replication:unpooled-lpd",
+    "hierarchical_trust:beats-unpooled-accuracy": "replication:unpooled-accuracy",
+    "hierarchical_trust:beats-learned-lpd": "replication:control-lpd",
+    "hierarchical_trust:beats-learned-accuracy": "replication:control-accuracy",
 }
 
 
