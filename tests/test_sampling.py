@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import nutpie
 import pymc as pm
+import pytensor
 import pytest
 import xarray as xr
 from bookkit import data, models
@@ -104,6 +105,34 @@ def test_by_default_advi_is_that_of_pymc(wide):
         np.testing.assert_array_equal(found, known)
 
 
+def test_a_rate_is_adams_and_falls_to_nothing_with_as_many_draws_a_step_as_were_asked(conjugate):
+    rates = []
+    rate = pytensor.shared(0.05)
+
+    def lower(approx, losses, step):
+        rates.append(float(rate.get_value()))
+        rate.set_value(0.05 * (1 + np.cos(np.pi * step / 30)) / 2)
+
+    start_seed, fit_seed = np.random.SeedSequence(4).generate_state(2)
+    start = {"mu": np.random.default_rng(start_seed).normal()}
+    expected = pm.fit(
+        30, model=conjugate, start=start, start_sigma={"mu": np.array([0.1])}, random_seed=int(fit_seed),
+        obj_n_mc=5, obj_optimizer=pm.adam(learning_rate=rate), callbacks=[lower], progressbar=False,
+    )  # fmt: skip
+    fit = sampling.fit_advi(conjugate, 30, seed=4, n_mc=5, optimizer=0.05)
+    np.testing.assert_array_equal(fit.loss, expected.hist)
+    np.testing.assert_array_equal(read_means(fit), expected.mean.eval(mode="FAST_COMPILE"))
+    assert rates == sorted(rates, reverse=True)
+    assert rate.get_value() < 1e-12
+
+
+def test_with_shrinking_steps_a_fit_arrives_at_a_posterior_that_is_known(conjugate):
+    fit = sampling.fit_advi(conjugate, 2000, seed=1, n_mc=4, optimizer=0.05)
+    n = len(OBSERVED)
+    assert read_means(fit)[0] == pytest.approx(OBSERVED.sum() / (n + 1), abs=0.01)
+    assert fit.approx.std.eval(mode="FAST_COMPILE")[0] == pytest.approx((n + 1) ** -0.5, rel=0.03)
+
+
 @JAX
 def test_a_fan_in_start_has_smaller_weights_in_wider_layers_and_no_biases(wide):
     w, b = np.split(read_means(sampling.fit_advi(wide, 1, seed=3, start="fan-in", backend="jax")), [100 * 200])
@@ -151,6 +180,8 @@ def test_an_interrupted_fit_is_kept_as_far_as_it_came_with_a_warning(conjugate, 
         ({"start": "one"}, "'one'; wanted: 'random', 'zero' or 'fan-in"),
         ({"start_sd": 0}, "start_sd=0; wanted: .* above 0"),
         ({"n_steps": 0}, "n_steps=0; wanted: at least 1"),
+        ({"n_mc": 0}, "n_mc=0; wanted: at least 1"),
+        ({"optimizer": 0.0}, "optimizer=0.0; wanted: a rate above 0"),
         ({"beta": -1}, "beta=-1; wanted: .* at least 0"),
         ({"beta": np.nan}, "beta=nan"),
         ({"seed": None}, "seed=None"),

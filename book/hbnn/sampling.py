@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pymc as pm
+import pytensor
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from pymc.variational import KLqp
@@ -58,8 +59,8 @@ class Advi:
     Attributes
     ----------
     approx : PyMC's approximation
-    loss : (step,), the negative ELBO in nats, estimated at each step from one draw; with minibatches PyMC divides it by
-        (points in the data set / points in a batch)
+    loss : (step,), the negative ELBO in nats, estimated at each step from its draws; with minibatches PyMC divides it
+        by (points in the data set / points in a batch)
     model : the model that it was fitted to
 
     Examples
@@ -91,11 +92,16 @@ def fit_advi(
     start: Literal["random", "zero", "fan-in"] = "random",
     start_sd: float = 0.1,
     beta: float = 1.0,
-    optimizer: Callable[..., Any] | None = None,
+    n_mc: int = 1,
+    optimizer: Callable[..., Any] | float | None = None,
     backend: Literal["numba", "c", "jax"] = "numba",
     callbacks: Sequence[Callable[..., Any]] = (),
 ) -> Advi:
-    """Mean-field ADVI with PyMC's optimiser (one draw a step, windowed Adagrad) from a narrow start.
+    """Mean-field ADVI from a narrow start, with PyMC's optimiser or with steps that shrink to nothing.
+
+    By default a step is PyMC's own, one draw and windowed Adagrad, which often stops short of the best normals without
+    a sign in its loss. Several draws a step and a rate that falls arrive: 4,000 steps with ``n_mc=16, optimizer=0.03``
+    on the book's flat network.
 
     Parameters
     ----------
@@ -106,7 +112,9 @@ def fit_advi(
     start_sd : standard deviation of every weight before the first step. PyMC's own is log(2) = 0.69, from which a third
         of the fits of the book's flat network end in a nearly straight boundary
     beta : weight of the KL divergence in the ELBO. Only 1 aims at the posterior
-    optimizer : one of PyMC's, such as `pm.adam(learning_rate=0.002)`; default its windowed Adagrad
+    n_mc : draws for each step, PyMC's `obj_n_mc`
+    optimizer : one of PyMC's, such as `pm.adam(learning_rate=0.002)`; or a number, the rate at which Adam begins, and
+        which falls to 0 along half a cosine; default PyMC's windowed Adagrad
     backend : "c" needs a compiler
     callbacks : functions of (approx, losses, step), called after each step
 
@@ -133,7 +141,7 @@ def fit_advi(
     >>> with pm.Model() as model:
     ...     mu = pm.Normal("mu")
     ...     y = pm.Normal("y", mu, 1, observed=[1.0, 2.0, 3.0])
-    >>> advi = sampling.fit_advi(model, 2000, seed=1, optimizer=pm.adam(learning_rate=0.02))
+    >>> advi = sampling.fit_advi(model, 2000, seed=1, optimizer=0.02)
     >>> draws = advi.draw(1000, seed=2)["mu"]
     >>> bool(abs(draws.mean() - 1.5) < 0.1), bool(abs(draws.std() - 0.5) < 0.1)
     (True, True)
@@ -149,6 +157,8 @@ def fit_advi(
         raise ValueError(f"beta={beta}; wanted: a weight of at least 0; 1 is Bayes' rule")
     if n_steps < 1:
         raise ValueError(f"n_steps={n_steps}; wanted: at least 1")
+    if n_mc < 1:
+        raise ValueError(f"n_mc={n_mc}; wanted: at least 1 draw a step")
     start_seed, fit_seed = np.random.SeedSequence(seed).generate_state(2)
     rng = np.random.default_rng(start_seed)
     shapes = {name: value.shape for name, value in model.initial_point().items()}
@@ -156,7 +166,10 @@ def fit_advi(
     means = {name: scale[name] * rng.normal(size=shape) for name, shape in shapes.items()}
     sds = {name: np.full(int(np.prod(shape)), start_sd) for name, shape in shapes.items()}  # PyMC wants them flat
     normal = pm.MeanField(model=model, start=means, start_sigma=sds, random_seed=int(fit_seed))
-    options = {} if optimizer is None else {"obj_optimizer": optimizer}
+    options: dict[str, Any] = {} if optimizer is None else {"obj_optimizer": optimizer}
+    if isinstance(optimizer, int | float):
+        options["obj_optimizer"], lower = _make_falling_adam(optimizer, n_steps)
+        callbacks = [*callbacks, lower]
     with _quiet():
         approx = pm.fit(
             n_steps,
@@ -165,6 +178,7 @@ def fit_advi(
             backend=backend,
             callbacks=callbacks,
             progressbar=is_watched(),
+            obj_n_mc=n_mc,
             **options,
         )
     loss = np.asarray(approx.hist)
@@ -185,6 +199,18 @@ def _quiet() -> Iterator[None]:
         yield
     finally:
         logger.setLevel(level)
+
+
+def _make_falling_adam(first: float, n_steps: int) -> tuple[Callable[..., Any], Callable[..., None]]:
+    """Adam, and the callback that lowers its rate from `first` to 0 along half a cosine."""
+    if not 0 < first < np.inf:
+        raise ValueError(f"optimizer={first}; wanted: a rate above 0, or one of PyMC's optimisers")
+    rate = pytensor.shared(np.asarray(first, pytensor.config.floatX))
+
+    def lower(approx: Any, losses: Any, step: int) -> None:
+        rate.set_value(np.asarray(first * (1 + np.cos(np.pi * step / n_steps)) / 2, pytensor.config.floatX))
+
+    return pm.adam(learning_rate=rate), lower
 
 
 def _scale_start(start: str, shape: tuple[int, ...]) -> float:

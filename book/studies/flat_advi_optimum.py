@@ -1,16 +1,13 @@
 """The narrow starts of `flat_advi_seeds` again, sixteen draws a step and steps that shrink: how low can the loss get?
 
-What the chapters call ADVI, 30,000 steps of one draw by PyMC's default optimiser, stops short of the best that its
-family of independent normals can do. Here the same starts come nearer to that, so that what is left can be laid on the
-family and not on the optimiser.
+PyMC's default optimiser, with 30,000 steps of one draw, stops short of the best that its family of independent normals
+can do. Here the same starts come nearer to that, so that what is left can be laid on the family and not on the
+optimiser.
 """
 
 import numpy as np
-import pymc as pm
-import pytensor
 from bookkit import data, models
-from hbnn import metrics, prediction
-from hbnn.sampling import Advi
+from hbnn import metrics, prediction, sampling
 
 MEASURED = False
 CASES = [{"seed": seed} for seed in range(1, 11)]
@@ -21,25 +18,6 @@ N_LOSS = 3_000  # draws behind the loss at the end
 def estimate(case):
     """CPU-seconds of a row, roughly."""
     return 25
-
-
-def fit(model, seed):
-    """Mean-field ADVI from the start that `sampling.fit_advi` has for this seed."""
-    start_seed, fit_seed = np.random.SeedSequence(seed).generate_state(2)
-    rng = np.random.default_rng(start_seed)
-    shapes = {name: value.shape for name, value in model.initial_point().items()}
-    means = {name: rng.normal(size=shape) for name, shape in shapes.items()}
-    sds = {name: np.full(int(np.prod(shape)), 0.1) for name, shape in shapes.items()}
-    rate = pytensor.shared(np.float64(RATE))
-
-    def slow_down(approx, losses, step):
-        rate.set_value(RATE * (1 + np.cos(np.pi * step / N_STEPS)) / 2)
-
-    approx = pm.fit(
-        N_STEPS, method="advi", model=model, start=means, start_sigma=sds, random_seed=int(fit_seed),
-        obj_n_mc=N_MC, obj_optimizer=pm.adam(learning_rate=rate), callbacks=[slow_down], progressbar=False,
-    )  # fmt: skip
-    return Advi(approx, np.asarray(approx.hist), model)
 
 
 def find_loss(approx, weights, moons):
@@ -54,7 +32,8 @@ def find_loss(approx, weights, moons):
 def compute(seed):
     """Test scores, final loss with its error and mean ignorance (test points, circle of radius 6)."""
     moons = data.flat_moons(seed=0)
-    found = fit(models.flat_bnn(moons.X_train, moons.y_train), seed)
+    model = models.flat_bnn(moons.X_train, moons.y_train)
+    found = sampling.fit_advi(model, N_STEPS, seed=seed, n_mc=N_MC, optimizer=RATE)
     loss, error = find_loss(found.approx, found.draw(N_LOSS, seed=seed), moons)
     weights = found.draw(1000, seed=seed)
     row = metrics.score(prediction.predict_probability(weights, moons.X_test).mean(axis=0), moons.y_test)
