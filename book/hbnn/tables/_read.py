@@ -1,12 +1,13 @@
 """A table with a group, features and an outcome: read, checked, and split.
 
 What cannot be used is refused, with the column, the group and the rows; no row is dropped and no value is filled in.
+What looks odd and may be right is a note.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,9 @@ from hbnn._checks import check_count, check_seed
 from hbnn._refused import Refused
 from hbnn._text import guess, join
 from hbnn._types import Array, Floats
+
+if TYPE_CHECKING:
+    from hbnn.tables._network import Fit
 
 type Kind = Literal["binary", "real", "classes"]
 type Places = NDArray[np.intp]
@@ -27,6 +31,10 @@ AMBIGUOUS = 10  # so many whole numbers may be names or amounts
 FEW = 3  # rows or values that a message names
 NOTHING = ("", "NA", "N/A", "n/a", "#NA", "#N/A", "<NA>", "NaN", "nan", "-NaN", "-nan", "NULL", "null", "None")
 TRUTH = {"True": "1", "true": "1", "TRUE": "1", "False": "0", "false": "0", "FALSE": "0"}
+LEAK = 0.999  # correlation with the outcome
+MOST_LEVELS = 20  # of a feature of words
+GROUPED = r"-?[1-9]\d{0,2}(\.\d{3})+"  # 1.234: a mark for thousands, or three decimals?
+DATE = r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}|\d{1,2}[.:]\d{2}([.:]\d{2})?"
 SEPARATOR = "pass sep=';' or sep='\\t' where these separate columns, and decimal=',' where commas are decimal points"
 FIGURES = ("probability", "low", "high", "noise", "ignorance")
 REAL_FIGURES = ("mean", "mean_low", "mean_high", "low", "high", "noise", "ignorance")
@@ -65,6 +73,8 @@ class Table:
     columns: dict[str, str | None] = field(repr=False)  #: names of the columns "group" and "outcome"
     kind: Kind | None = None
     classes: tuple[str, ...] = ()  #: the second of two is the one that is predicted; () for a real outcome
+    levels: dict[str, tuple[str, ...]] = field(default_factory=dict, repr=False)  #: of features that are words
+    notes: tuple[str, ...] = field(default=(), repr=False)  #: what looks odd, a sentence each
 
     def __str__(self) -> str:
         """What was read, in a sentence for each: rows and groups, the outcome and what it was taken for."""
@@ -72,13 +82,15 @@ class Table:
         read = f"{len(self.values):,} rows in {len(self.groups)} groups of {self.columns['group']!r}"
         read += f" ({n.min():,} to {n.max():,} rows each), {len(self.features)} features"
         if self.y is None:
-            return f"{read}, no outcome."
-        if self.kind == "real":
-            return f"{read}.\n{outcome!r} is a number, from {self.y.min():.4g} to {self.y.max():.4g} (kind='real')."
-        counts = np.bincount(self.y, minlength=len(self.classes))
-        found = join((f"{c!r} ({k:,} rows)" for c, k in zip(self.classes, counts, strict=True)), MOST_CLASSES)
-        ends = f"; probabilities are of {self.classes[1]!r}" if self.kind == "binary" else ""
-        return f"{read}.\n{outcome!r} has {len(self.classes)} classes, {found} (kind={self.kind!r}){ends}."
+            read += ", no outcome."
+        elif self.kind == "real":
+            read += f".\n{outcome!r} is a number, from {self.y.min():.4g} to {self.y.max():.4g} (kind='real')."
+        else:
+            counts = np.bincount(self.y, minlength=len(self.classes))
+            found = join((f"{c!r} ({k:,} rows)" for c, k in zip(self.classes, counts, strict=True)), MOST_CLASSES)
+            ends = f"; probabilities are of {self.classes[1]!r}" if self.kind == "binary" else ""
+            read += f".\n{outcome!r} has {len(self.classes)} classes, {found} (kind={self.kind!r}){ends}."
+        return "\n".join([read, *(f"Note: {note}" for note in self.notes)])
 
     @property
     def figures(self) -> tuple[str, ...]:
@@ -112,21 +124,26 @@ def read_table(
     classes: Sequence[Any] | None = None,
     ids: Sequence[str] = (),
     sep: str = ",",
-    decimal: str = ".",
+    decimal: str | None = None,
+    encoding: str = "utf-8",
+    like: "Table | Fit | None" = None,
 ) -> Table:
     """A table with one row for each observation: checked, nothing dropped, nothing filled in.
 
-    The kind of the outcome is found from its column. Two words, 0 and 1, or True and False are two classes; 3 to 20
-    words are classes; numbers are real. A few whole numbers may be either, and are refused until `kind` says which.
+    A feature of words becomes a column of 0 and 1 for each word but the first, named ``feature=word``. The kind of the
+    outcome is found from its column. Two words, 0 and 1, or True and False are two classes; 3 to 20 words are classes;
+    numbers are real. A few whole numbers may be either, and are refused until `kind` says which.
 
     Parameters
     ----------
-    source : a CSV file in UTF-8 with names in its first line; or a DataFrame
+    source : a CSV file with names in its first line; or a DataFrame
     outcome : None for rows to predict
     classes : the outcome's values, in the order wanted; the second of two is the one that is predicted. A few rows of a
         new group need not hold them all: pass ``kind=fit.kind, classes=fit.classes``
     ids : columns to carry along to the predictions
-    decimal : "." or ",", then "." is refused
+    decimal : "." or ","; then "1.234" is 1234. Default ".", but a file of semicolons with "1.234" is refused until it
+        is said which
+    like : a table read before, or a fit, to whose words the features of these rows are held; another word is refused
 
     Raises
     ------
@@ -153,12 +170,13 @@ def read_table(
         raise ValueError(f"features={features!r}, ids={ids!r}; wanted: lists of column names, at least one feature")
     classes = None if classes == () else classes  # of a fit to numbers
     _check_kind(kind, classes, outcome)
-    if decimal not in (".", ","):
+    if decimal not in (None, ".", ","):
         raise ValueError(f"decimal={decimal!r}; wanted: '.' or ','")
     if isinstance(source, pd.DataFrame):
         frame, unit, name = source.rename(columns=str), "row", "the table"
     else:
-        frame, unit, name = _read_csv(Path(source), sep), "line", Path(source).name
+        frame, unit, name = _read_csv(Path(source), sep, encoding), "line", Path(source).name
+    doubtful, decimal = decimal is None and unit == "line" and sep != ",", decimal or "."
     used = [*features, group, *([] if outcome is None else [outcome])]
     _check_columns(frame, [*used, *ids], name)
     text = frame[used].apply(_to_text)
@@ -173,15 +191,36 @@ def read_table(
         if mask.any():
             complaints.append(f"{of} {what}{locate(mask)}; wanted: {wanted}")
 
-    values = np.empty((len(frame), len(features)))
-    for j, feature in enumerate(features):
-        of, wanted = f"feature {feature!r}", "numbers; a category becomes a column of 0 and 1 each"
+    def doubt(column: str) -> Mask:  # a mark for thousands, or a decimal point?
+        dotted = text[column].str.contains(".", regex=False) & ~missing[column]
+        grouped = text[column].str.fullmatch(GROUPED)
+        return (dotted & bool(doubtful and (grouped | ~dotted).all())).to_numpy()
+
+    which = "decimal=',' where '1.234' is 1234, or decimal='.'"
+    columns_of: dict[str, Floats] = {}
+    levels: dict[str, tuple[str, ...]] = {}
+    for feature in features:
+        of = f"feature {feature!r}"
         complain(of, missing[feature], "is missing", "a number; leave these rows out or fill them in, and say so")
-        values[:, j] = _to_numbers(frame[feature], decimal)
-        wrong = np.isnan(values[:, j]) & ~missing[feature]
+        complain(of, doubt(feature), f"holds {_show(text[feature][doubt(feature)])},", which)
+        numbers = _to_numbers(frame[feature], decimal)
+        wrong = np.isnan(numbers) & ~missing[feature]
+        words = text[feature][~missing[feature]]
+        if (like is not None and feature in like.levels) or _is_word(words, wrong[~missing[feature]]):
+            known = like.levels.get(feature) if like is not None else None
+            levels[feature] = known or _list_levels(frame[feature], words)
+            n, alien = len(levels[feature]), ~text[feature].isin(levels[feature]) & ~missing[feature]
+            many = alien | (n > MOST_LEVELS)
+            wanted = f"one of {join(map(repr, levels[feature]), MOST_LEVELS)}, which were learned from"
+            wanted = f"at most {MOST_LEVELS} words, of {n}; merge some, or leave it out" if n > MOST_LEVELS else wanted
+            complain(of, many, f"holds {_show(text[feature][many])},", wanted)
+            columns_of |= {f"{feature}={w}": (text[feature] == w).to_numpy(float) for w in levels[feature][1:]}
+            continue
         found = frame[feature][wrong].astype(str)
-        complain(of, wrong, *_say_text(found, wanted, decimal))
-        complain(of, np.abs(values[:, j]) > 1e150, "is infinite or beyond 1e150", "finite numbers in another unit")
+        complain(of, wrong, *_say_text(found, "numbers, or words in all rows", decimal))
+        complain(of, np.abs(numbers) > 1e150, "is infinite or beyond 1e150", "finite numbers in another unit")
+        columns_of[feature] = numbers
+    values = np.column_stack(list(columns_of.values()))
     complain(f"group {group!r}", missing[group], "is missing", "a name or number in each row, none called NA or None")
     y: Any = None
     names: tuple[str, ...] = ()
@@ -190,9 +229,13 @@ def read_table(
         wanted = "a value in each row; rows to predict go into a table of their own, read with outcome=None "
         wanted += f"(answer: predict=frame[frame[{outcome!r}].isna()], and the others as the first argument)"
         complain(f"outcome {outcome!r}", empty, "is missing", wanted)
+        complain(f"outcome {outcome!r}", doubt(outcome), f"holds {_show(text[outcome][doubt(outcome)])},", which)
         if not empty.all():
             numbers = _to_numbers(frame[outcome], decimal)
+            ordered = getattr(frame[outcome].dtype, "ordered", False)
             try:
+                if ordered and classes is None and kind != "real":
+                    classes = _to_text(pd.Series(frame[outcome].cat.remove_unused_categories().cat.categories)).tolist()
                 kind, names = _find_kind(text[outcome], numbers, empty, kind, classes, decimal, locate)
                 y = numbers if kind == "real" else _to_places(text[outcome], names)
             except Refused as error:
@@ -203,7 +246,58 @@ def read_table(
     place = pd.Index(groups).get_indexer(text[group])
     carried = {unit: number} | {column: frame[column].to_numpy() for column in ids}
     columns = {"group": group, "outcome": outcome}
-    return Table(values, y, place, groups, tuple(features), carried, columns, None if y is None else kind, names)
+    notes = _look(values, tuple(columns_of), y, kind, groups, outcome)
+    kind = None if y is None else kind
+    return Table(values, y, place, groups, tuple(columns_of), carried, columns, kind, names, levels, notes)
+
+
+def _is_word(words: pd.Series, is_text: Mask) -> bool:
+    """Whether a feature is words: no numbers among which there is text, no dates, no numbers in another spelling."""
+    spelled = words.str.fullmatch(rf"-?[\d.,]*|{DATE}").any()
+    return bool(is_text.mean() > 0.5 and not spelled) if len(words) else False
+
+
+def _list_levels(column: pd.Series, words: pd.Series) -> tuple[str, ...]:
+    """The words of a feature, in the order of a pandas category, else sorted."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        there = set(words)
+        return tuple(name for name in _to_text(pd.Series(column.cat.categories)) if name in there)
+    return tuple(sorted(words.unique(), key=_sort_key))
+
+
+def _show(found: pd.Series) -> str:
+    """A few of the values that are meant."""
+    return join(map(repr, found.astype(str).unique()), FEW)
+
+
+def _look(
+    values: Floats, features: tuple[str, ...], y: Any, kind: Kind | None, groups: tuple[str, ...], outcome: str | None
+) -> tuple[str, ...]:
+    """What looks odd in a table and may be right, a sentence each."""
+    notes, alike = [], pd.Series(groups).groupby(pd.Series(groups).str.casefold()).agg(list)
+    notes += [f"groups {join(map(repr, names))} may be one." for names in alike if len(names) > 1]
+    columns = dict(zip(features, values.T, strict=True))
+    for name, column in (columns | ({str(outcome): y} if kind == "real" and y is not None else {})).items():
+        found, counts = np.unique(column, return_counts=True)
+        often = found[counts.argmax()]
+        rest = column[column != often]
+        if counts.max() < max(5, 0.05 * len(column)) or len(np.unique(rest)) < 10:
+            continue
+        away = max(often - rest.max(), rest.min() - often)
+        if away > np.ptp(rest) / 2:
+            notes.append(
+                f"{name!r} is {often:g} in {counts.max():,} rows, far from all others ({rest.min():.4g} to "
+                f"{rest.max():.4g}). If it means missing, leave these rows out."
+            )
+    for name, column in columns.items() if y is not None and kind in ("real", "binary") else ():
+        a, b = (column, y) if kind == "real" else (column[y == 0], column[y == 1])
+        if kind == "real":
+            leaks = np.ptp(a) > 0 and np.ptp(b) > 0 and abs(np.corrcoef(a, b)[0, 1]) > LEAK
+        else:
+            leaks = min(len(a), len(b)) > 0 and (a.max() < b.min() or b.max() < a.min())
+        if leaks:
+            notes.append(f"{name!r} alone gives {outcome!r} away. Is it known before the outcome is?")
+    return tuple(notes)
 
 
 def _check_kind(kind: Kind | None, classes: Sequence[Any] | None, outcome: str | None) -> None:
@@ -218,13 +312,15 @@ def _check_kind(kind: Kind | None, classes: Sequence[Any] | None, outcome: str |
         raise ValueError(f"classes={classes!r} with kind={kind!r}; wanted: {wanted}")
 
 
-def _read_csv(path: Path, sep: str) -> pd.DataFrame:
+def _read_csv(path: Path, sep: str, encoding: str) -> pd.DataFrame:
     """A CSV file as text, indexed by line; blank lines are left out, but counted."""
     try:  # no header: pandas would give a second column of one name another name, and take a first one for an index
         lines = pd.read_csv(path, sep=sep, header=None, dtype=str, keep_default_na=False, na_values="",
-                            skip_blank_lines=False)  # fmt: skip
+                            skip_blank_lines=False, encoding=encoding)  # fmt: skip
     except ValueError as error:  # of pandas, or of the encoding
-        wanted = f"a CSV file in UTF-8 with names in its first line, and no more fields in any other; {SEPARATOR}"
+        wanted = "a CSV file with names in its first line, and no more fields in any other, in "
+        wanted += f"encoding={encoding!r} (Excel's own is often 'cp1252' or 'utf-16'); {SEPARATOR}. Or read it with "
+        wanted += "pandas (read_excel, read_parquet) and pass the frame"
         raise Refused(f"{path.name} is no table: {str(error).strip()}; wanted: {wanted}") from None
     lines.index += 1
     return lines.iloc[1:].dropna(how="all").set_axis(lines.iloc[0].fillna("").str.strip().tolist(), axis=1)
@@ -248,8 +344,9 @@ def _to_numbers(column: pd.Series, decimal: str) -> Floats:
     if pd.api.types.is_numeric_dtype(column):
         return column.to_numpy(dtype=float, na_value=np.nan)
     text = column.astype(str).str.strip().replace(TRUTH)
-    if decimal == ",":
-        text = text.str.translate(str.maketrans(".,", ",."))  # 1.234 is text then
+    if decimal == ",":  # 1.234,5 is 1234.5, and 1.23 is text
+        grouped = text.str.fullmatch(rf"{GROUPED}(,\d+)?")
+        text = text.where(~grouped, text.str.replace(".", "")).str.translate(str.maketrans(".,", ",."))
     return pd.to_numeric(text, errors="coerce").to_numpy(dtype=float)
 
 
@@ -265,7 +362,9 @@ def _to_places(text: pd.Series, names: Sequence[str]) -> NDArray[np.int32]:
 
 def _say_text(found: pd.Series, wanted: str, decimal: str) -> tuple[str, str]:
     """What is wrong with text among numbers, and what is wanted: of "1,5", another decimal point."""
-    if found.str.fullmatch(r"\s*-?\d*[.,][\d.,]*\s*").any():
+    if found.str.fullmatch(rf"\s*({DATE})\s*").any():
+        wanted = "a date or a time as a number, such as days since the first: (pd.to_datetime(…) - start).dt.days"
+    elif found.str.fullmatch(r"\s*-?\d*[.,][\d.,]*\s*").any():
         wanted = f"{decimal!r} as the decimal point, no mark for thousands; or pass decimal={'.,'.strip(decimal)!r}"
     return f"holds text, {join(map(repr, found.unique()), FEW)},", wanted
 
@@ -294,6 +393,13 @@ def _find_kind(
     if len(values) == 1 and kind != "real":
         wanted = "an outcome that varies, or all the values that it may have in classes"
         raise Refused(f"is {values[0]!r} in all rows that have one; wanted: {wanted}")
+    commas = seen.str.fullmatch(r"-?\d+,\d+")
+    if commas.any() and decimal == "." and (commas | ~is_text[~missing]).all():
+        raise Refused(f"holds {shown}; wanted: decimal=',' where commas are decimal points")
+    alike = pd.Series(values).groupby(pd.Series(values).str.casefold()).agg(list)
+    if is_text.any() and (alike.map(len) > 1).any():
+        same = join(map(repr, alike[alike.map(len) > 1].iloc[0]))
+        raise Refused(f"holds {shown}; wanted: one spelling of {same}, or all of them in classes")
     if kind is None:
         odd = len(values) > 2 and seen[is_text[~missing]].nunique() <= len(values) / 2  # some text among numbers
         almost = odd and is_text.any() and np.isin(numbers[~missing & ~is_text], (0, 1)).all()
