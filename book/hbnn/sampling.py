@@ -397,13 +397,15 @@ def sample_nuts(
     draws: int = 1000,
     tune: int = 1000,
     target_accept: float = 0.8,
+    cores: int = 1,
 ) -> xr.DataTree:
-    """`nutpie.sample` on one core, with the draws that `pm.sample` would give for the same seed.
+    """`nutpie.sample`, with the draws that `pm.sample` would give for the same seed.
 
     Parameters
     ----------
     compiled : what `compile_nuts` returns
     draws, tune : kept and discarded, in each chain
+    cores : chains that run at once; it changes no draw
 
     Returns
     -------
@@ -437,7 +439,7 @@ def sample_nuts(
         draws=draws,
         tune=max(tune, 1),
         chains=chains,
-        cores=1,
+        cores=cores,
         seed=derive_seed(seed),
         save_warmup=False,
         target_accept=target_accept,

@@ -1,12 +1,16 @@
 """From a table with groups to predictions: read it, fit a network and its rivals, compare, and advise."""
 
+from hbnn.tables._keep import load_fit as load_fit
+from hbnn.tables._keep import save_fit as save_fit
 from hbnn.tables._network import build_network as build_network
 from hbnn.tables._network import compile_network as compile_network
 from hbnn.tables._network import estimate_cost as estimate_cost
 from hbnn.tables._network import fit_network as fit_network
 from hbnn.tables._network import predict as predict
 from hbnn.tables._network import predict_new_group as predict_new_group
+from hbnn.tables._predictions import Precision as Precision
 from hbnn.tables._predictions import Prediction as Prediction
+from hbnn.tables._predictions import measure_precision as measure_precision
 from hbnn.tables._predictions import predict_rows as predict_rows
 from hbnn.tables._predictions import score_rows as score_rows
 from hbnn.tables._predictions import tabulate_predictions as tabulate_predictions
@@ -16,6 +20,7 @@ from hbnn.tables._read import Table as Table
 from hbnn.tables._read import make_folds as make_folds
 from hbnn.tables._read import read_table as read_table
 from hbnn.tables._read import split_rows as split_rows
+from hbnn.tables._report import write_report as write_report
 from hbnn.tables._rivals import NETWORK as NETWORK
 from hbnn.tables._rivals import RIVALS as RIVALS
 from hbnn.tables._rivals import SHORT_SAMPLER as SHORT_SAMPLER

@@ -21,7 +21,7 @@ from hbnn._text import join
 from hbnn._types import Array, Floats
 from hbnn.fusion import fuse
 from hbnn.prediction import BLOCK
-from hbnn.tables._predictions import Prediction, log_density
+from hbnn.tables._predictions import Precision, Prediction, leave_out, log_density, measure_precision, weigh_chains
 from hbnn.tables._read import Kind, Places, Table, find_groups, require_groups
 
 if TYPE_CHECKING:
@@ -184,6 +184,9 @@ class Fit:
     level: float  #: mean of a real outcome, in its unit
     spread: float  #: its standard deviation
     verdict: diagnostics.Verdict | None  #: on predictions of the rows, group sds and the log likelihood
+    levels: dict[str, tuple[str, ...]] = field(default_factory=dict)  #: of features that are words, as in `Table`
+    precision: Precision | None = None  #: of predictions of the rows that were asked for
+    chain_weights: Floats | None = None  #: (chain,), where chains that disagree were stacked; else all count the same
 
 
 def compile_network(rows: Table, **options: Any) -> Compiled:
@@ -249,9 +252,16 @@ def fit_network(
     index: Places | None = None,
     sampler: Sampler = None,
     judged: bool = True,
+    asked: Table | None = None,
+    most: int = 1,
+    cores: int = 1,
     **options: Any,
 ) -> Fit:
     """Sample the network of `build_network` with NUTS, and keep at most 1,000 draws. Refuses what `build_network` does.
+
+    With `asked`, more chains are run, and none is thrown away, until the predictions of these rows are exact enough
+    (`Precision.usable`). Where they still are not after `most` runs, chains sit in different places: they are weighted
+    by how well they, as a mixture, predict rows that are left out, and their disagreement is part of what is predicted.
 
     Parameters
     ----------
@@ -259,8 +269,12 @@ def fit_network(
     index : (obs,) places of the rows to learn from; default: all
     sampler : as in `estimate_cost`
     judged : whether to ask for convergence
+    asked : rows to be predicted, of known groups or new ones; the precision is measured at up to 200 of them
+    most : runs of `sampler`, at most
+    cores : as in `sampling.sample_nuts`
 
-    Source: Hoffman and Gelman (2014), The No-U-Turn Sampler, JMLR 15; the verdict as `diagnostics.verdict`.
+    Source: Hoffman and Gelman (2014), The No-U-Turn Sampler, JMLR 15; the verdict as `diagnostics.verdict`; the weights
+    as `weigh_chains`.
 
     Examples
     --------
@@ -278,19 +292,63 @@ def fit_network(
     network = choose_network(rows, network, options)
     used = rows if index is None else rows.take(index)
     X, y, scale = _standardise(used)
-    tree = sampling.sample_nuts(network.with_data(X=X, seen=y, g=used.group), seed=seed, **merge_sampler(sampler))
+    data, settings = network.with_data(X=X, seen=y, g=used.group), merge_sampler(sampler)
     there = np.unique(used.group)
+    groups = tuple(rows.groups[g] for g in there)
+    later = np.random.SeedSequence(seed).generate_state(most)[1:].tolist()
+    tree, precision, weights = sampling.sample_nuts(data, seed=seed, cores=cores, **settings), None, None
+    while True:
+        posterior = _read_weights(tree, there)
+        flat = {k: v.reshape(-1, *v.shape[2:]) for k, v in posterior.items()}
+        fit = Fit(flat, groups, rows.features, rows.classes, rows.kind, *scale, None, rows.levels)
+        n_chains = len(posterior["w2"])
+        if asked is None:
+            break
+        precision = _measure(fit, asked, n_chains, seed)
+        if precision.usable or not later:
+            break
+        tree = sampling.join_chains(tree, sampling.sample_nuts(data, seed=later.pop(0), cores=cores, **settings))
+    verdict = _judge(fit, used, posterior, tree) if judged else None
+    n = len(flat["w2"])
+    kept = np.arange(0, n, -(-n // KEPT))
+    if precision is not None and not precision.usable:
+        weights = _weigh(fit, used, n_chains)
+        ends, length = np.round(np.cumsum(weights) * KEPT).astype(int), n // n_chains
+        shares = np.diff(ends, prepend=0)
+        kept = np.concatenate([c * length + np.arange(k) * length // max(k, 1) for c, k in enumerate(shares)])
+    draws = {name: values[kept].copy() for name, values in flat.items()}
+    return replace(fit, draws=draws, verdict=verdict, precision=precision, chain_weights=weights)
+
+
+def _read_weights(tree: xr.DataTree, there: Places) -> Weights:
+    """Weights of all networks, (chain, draw, …), of the groups that are there."""
     posterior = {str(name): values.values for name, values in tree["posterior"].to_dataset().items()}
     for name in [name for name in WEIGHTS if f"{name}_z" in posterior]:
         z = posterior.pop(f"{name}_z")[:, :, there]
         sd = posterior[f"{name}_sd"].reshape(*z.shape[:2], *[1] * (z.ndim - 2))
         posterior[name] = posterior[f"{name}_mu"][:, :, None] + sd * z
-    flat = {k: v.reshape(-1, *v.shape[2:]) for k, v in posterior.items() if not k.endswith("__")}
-    groups = tuple(rows.groups[g] for g in there)
-    fit = Fit(flat, groups, rows.features, rows.classes, rows.kind, *scale, None)
-    verdict = _judge(fit, used, posterior, tree) if judged else None
-    step = -(-len(flat["w2"]) // KEPT)
-    return replace(fit, draws={name: values[::step].copy() for name, values in flat.items()}, verdict=verdict)
+    return {name: values for name, values in posterior.items() if not name.endswith("__")}
+
+
+def _spread(rows: Table, most: int) -> Table:
+    """At most so many rows, from all over the table."""
+    return rows.take(np.unique(np.linspace(0, len(rows.values) - 1, most).astype(int)))
+
+
+def _measure(fit: Fit, asked: Table, n_chains: int, seed: int) -> Precision:
+    """The precision of predictions of up to 200 rows, of known groups and of new ones."""
+    predicted = predict(fit, _spread(asked, 200), seed=seed)
+    draws = predicted.draws.reshape(n_chains, -1, *predicted.draws.shape[1:])
+    return measure_precision(draws, None if predicted.noise is None else predicted.noise.reshape(n_chains, -1, 1))
+
+
+def _weigh(fit: Fit, rows: Table, n_chains: int) -> Floats:
+    """Weights of chains, (chain,), from up to 1,000 of the rows that they have seen, each left out in turn."""
+    rows, lpd = _spread(rows, 1000), []
+    for part in range(n_chains):
+        own = {name: np.split(values, n_chains)[part] for name, values in fit.draws.items()}
+        lpd.append(leave_out(log_density(predict(replace(fit, draws=own), rows), rows)))
+    return weigh_chains(np.array(lpd))
 
 
 def choose_network(rows: Table, network: Compiled | None, options: dict[str, Any]) -> Compiled:
@@ -302,8 +360,7 @@ def choose_network(rows: Table, network: Compiled | None, options: dict[str, Any
 
 def _judge(fit: Fit, rows: Table, posterior: Weights, tree: xr.DataTree) -> diagnostics.Verdict:
     """The verdict on up to 200 rows spread over the table."""
-    some = np.unique(np.linspace(0, len(rows.values) - 1, 200).astype(int))
-    rows = rows.take(some)
+    rows = _spread(rows, 200)
     predicted, shape = predict(fit, rows), posterior["w2"].shape[:2]
     draws = predicted.draws[..., 1:] if fit.kind == "classes" else predicted.draws
     asked = {"data": draws.reshape(*shape, -1), "log likelihood": log_density(predicted, rows).sum(1).reshape(shape)}

@@ -5,9 +5,12 @@ it has not seen; differences are taken row by row, and their errors over groups.
 """
 
 import logging
+import os
+import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,7 +18,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import norm
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.exceptions import ConvergenceWarning
@@ -24,13 +27,22 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, StratifiedG
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, TargetEncoder
 
-from hbnn import metrics
+from hbnn import metrics, sampling
 from hbnn._checks import check_seed
 from hbnn._text import join, plus_minus
 from hbnn._types import Array, Floats
+from hbnn.fusion import fuse
 from hbnn.tables import _network
-from hbnn.tables._network import Compiled, Cost, Fit, Sampler, say_time
-from hbnn.tables._predictions import Prediction, check_names, check_path, score_rows, write_predictions
+from hbnn.tables._network import Compiled, Fit, Sampler
+from hbnn.tables._predictions import (
+    INTERVAL,
+    Prediction,
+    check_names,
+    check_path,
+    measure_precision,
+    score_rows,
+    write_predictions,
+)  # fmt: skip
 from hbnn.tables._read import Kind, Places, Source, Table, make_folds, read_table
 
 type Over = Literal["rows", "groups"]
@@ -52,23 +64,22 @@ OVER: tuple[Over, ...] = ("rows", "groups")
 STRENGTHS = np.array([0.01, 0.1, 1.0, 10.0])
 TREES: dict[str, Any] = {"max_iter": (30, 100), "max_leaf_nodes": (4, 15), "learning_rate": (0.03, 0.1)}
 SHORT_SAMPLER: dict[str, Any] = {"chains": 2, "draws": 300, "tune": 400, "target_accept": 0.9}  # in each fold
-RIVAL_SECONDS = {"line": 0.5, "hierarchical line": 22, "quadratic": 1, "trees": 6}  # in a fold; Bambi compiles
+RUN: dict[str, Any] = {"chains": 4, "draws": 500, "tune": 500, "target_accept": 0.95}  # of a network that is handed out
+MOST = 5  # runs of it
+REFITS = {"line": 200, "quadratic": 200, "trees": 40}  # to rows drawn again: what a rival does not know of a mean
+SLOW = "hierarchical line"  # compiles in each fold
 UNSEEN = 1e-3  # probability of a class that was not among the training rows, before all are made to add up to one
-UNJUDGED = (
-    "The network cannot be judged: its chains do not agree, and with others its scores may be different. To judge it, "
-    "sample for longer, sampler={'draws': …, 'tune': …} with more of both, or give it fewer n_units; `fit.verdict` "
-    "says where the chains disagree."
-)
-BAMBI = {"chains": 2, "draws": 400, "tune": 400}
+BAMBI = {"chains": 2, "draws": 400, "tune": 400}  # in each fold
+LONG_BAMBI = {"chains": 4, "draws": 1000, "tune": 1000}  # of what is handed out
 
 
 # --- rivals
 
 
 def fit_rival(
-    name: str, rows: Table, train: Places, test: Places, *, seed: int, new_groups: bool = False
+    name: str, rows: Table, train: Places, test: Places, *, seed: int, new_groups: bool = False, refits: int = 0
 ) -> Prediction:
-    """Predictions of a rival for rows that it has not seen: of one draw, but for Bambi, whose chains are not judged.
+    """Predictions of a rival for rows that it has not seen: of one draw, or one for each refit; Bambi has its own.
 
     All settings are tuned by cross-validation within the training rows, over rows or, with `new_groups`, over groups.
     The group is a column of 0 and 1 each; for trees a category, or, where there are more than they can tell apart, the
@@ -79,6 +90,8 @@ def fit_rival(
     name : one of RIVALS; ValueError for others
     train, test : (obs,) places of rows
     new_groups : whether the test rows are of groups that are not among the training rows
+    refits : fits to rows drawn anew within each group, with replacement, at the settings that were chosen: their spread
+        about the one fit says how far a mean is unknown (the bootstrap)
 
     Source: Pedregosa et al. (2011), JMLR 12; Capretto et al. (2022), Bambi, Journal of Statistical Software 103.
 
@@ -100,8 +113,8 @@ def fit_rival(
         return _give_classes(rows, np.ones((1, len(test), 1)), y[train][:1])
     center, width = _network.measure_columns(rows.values[train])
     X = (rows.values - center) / width
-    if name == "hierarchical line":
-        return _fit_bambi(rows, X, train, test, seed)
+    if name == SLOW:
+        return _fit_bambi(rows, X, train, test, seed, BAMBI if refits == 0 else LONG_BAMBI)
     if name == "trees":
         model, grid = _make_trees(X.shape[1], len(np.unique(g[train])), real, seed)
         X = np.column_stack([X, g])
@@ -124,10 +137,44 @@ def fit_rival(
         warnings.simplefilter("ignore", ConvergenceWarning)  # a solver that needs more steps at one of the settings
         warnings.filterwarnings("ignore", RARE)  # in the folds of `TargetEncoder`
         search.fit(X[train], y[train])
+
+    def tell(model: BaseEstimator) -> Floats:
+        return (
+            model.predict(X[test]) if real else _fill_classes(model.predict_proba(X[test]), model.classes_, n_classes)
+        )
+
+    n_classes = len(rows.classes)
+    found = tell(search.best_estimator_)
+    draws = [tell(_refit(search.best_estimator_, X, y, g, train, rng)) for rng in _spawn(seed, refits)]
+    if draws:
+        draws = np.array(draws) + (found - np.mean(draws, axis=0))  # about the fit to the rows as they are
     if real:
         noise = np.sqrt(max(-search.best_score_, 1e-12 * y[train].var(), 1e-300))
-        return Prediction(search.predict(X[test])[None], np.full((1, 1), noise), 1.0)
-    return _give_classes(rows, search.predict_proba(X[test])[None], search.classes_)
+        return Prediction(draws if refits else found[None], np.full((refits or 1, 1), noise), float(refits or 1))
+    p = np.clip(draws, metrics.FLOOR, 1 - metrics.FLOOR) if refits else found[None]
+    return _give_classes(rows, p / p.sum(axis=-1, keepdims=True), np.arange(n_classes))
+
+
+def _spawn(seed: int, n: int) -> list[np.random.Generator]:
+    """Generators of random numbers, one for each of n refits."""
+    return [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(n)]
+
+
+def _refit(
+    model: BaseEstimator, X: Floats, y: Array, g: Places, train: Places, rng: np.random.Generator
+) -> BaseEstimator:
+    """The model fitted to training rows that are drawn again, as many from each group; with all classes in them."""
+    while True:
+        order = train[np.lexsort((rng.random(len(train)), g[train]))]
+        first = np.searchsorted(g[order], g[order])
+        size = np.bincount(g[order], minlength=g.max() + 1)[g[order]]
+        some = order[first + (rng.random(len(order)) * size).astype(int)]
+        if y.dtype.kind == "f" or len(np.unique(y[some])) > 1:
+            break
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.filterwarnings("ignore", RARE)
+        return clone(model).fit(X[some], y[some])
 
 
 def _make_trees(n_features: int, n_groups: int, real: bool, seed: int) -> tuple[BaseEstimator, dict[str, Any]]:
@@ -169,7 +216,7 @@ def _give_classes(rows: Table, p: Floats, seen: NDArray[np.integer]) -> Predicti
     return Prediction(full[..., 1] if rows.kind == "binary" else full, None, float(len(p)), rows.classes)
 
 
-def _fit_bambi(rows: Table, X: Floats, train: Places, test: Places, seed: int) -> Prediction:
+def _fit_bambi(rows: Table, X: Floats, train: Places, test: Places, seed: int, settings: dict[str, int]) -> Prediction:
     """A line and a level for each group, and slopes of each group's own where there are few features.
 
     A group that was not fitted is, in each draw, one of those that were, taken at random: this is Bambi's way.
@@ -192,7 +239,7 @@ def _fit_bambi(rows: Table, X: Floats, train: Places, test: Places, seed: int) -
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "'sample_new_groups' is deprecated")  # and wanted for other versions
             model = bambi.Model(formula, frame.iloc[train], family=family)
-            tree = model.fit(random_seed=seed, **options, **BAMBI)
+            tree = model.fit(random_seed=seed, **options, **settings)
             new = frame.iloc[test].drop(columns="y")
             tree = model.predict(tree, data=new, inplace=False, sample_new_groups=True, random_seed=seed)
     finally:
@@ -200,10 +247,13 @@ def _fit_bambi(rows: Table, X: Floats, train: Places, test: Places, seed: int) -
             logger.setLevel(level)
     posterior = tree["posterior"]
     draws = posterior["mu" if real else "p"].values
+    sigma = posterior["sigma"].values[..., None] if real else None
+    precision = measure_precision(draws, sigma)
     draws = draws.reshape(-1, *draws.shape[2:])
     if several:
-        return _give_classes(rows, draws, np.unique(rows.y[train]))
-    return Prediction(draws, posterior["sigma"].values.reshape(-1, 1) if real else None, float(len(draws)))
+        return replace(_give_classes(rows, draws, np.unique(rows.y[train])), precision=precision)
+    noise = sigma.reshape(-1, 1) if real else None
+    return Prediction(draws, noise, float(len(draws)), precision=precision)
 
 
 # --- cross-validation
@@ -215,18 +265,19 @@ class Comparison:
 
     Examples
     --------
-    Goes on from `compare_rivals`. Where the network's chains did not agree:
+    Goes on from `compare_rivals`.
 
-    >>> comparison.choose(), comparison.advise(converged=False)[:28]
-    ('line', 'The network cannot be judged')
+    >>> comparison.choose(), comparison.advise()[:38]
+    ('line', 'Use a line, with a level for each group')
     """
 
     lpd: dict[Over, pd.DataFrame]  #: (row, model), log predictive densities, nats
     loss: dict[Over, pd.DataFrame]  #: (row, model), 1 for a class that was missed, or the squared error of a number
     group: Places
     kind: Kind | None
-    levels: dict[Over, Floats]  #: (row,), the network's probability of what is below a number, or of the second of two
-    #: classes, or of the most probable one
+    levels: dict[Over, pd.DataFrame]  #: (row, model), the probability of what is below a number, or of the second of
+    #: two classes, or of the most probable one
+    groups: tuple[str, ...] = ()  #: names
 
     def gain(self, name: str, other: str, over: Over = "rows") -> tuple[float, float]:
         """How much higher the lpd of `name` is than that of `other`, nats per row, and its standard error.
@@ -255,7 +306,7 @@ class Comparison:
                 loss = self.loss[over][name].mean()
                 line[f"lpd, {text}"] = self.lpd[over][name].mean()
                 line[f"{second}, {text}"] = np.sqrt(loss) if self.kind == "real" else 100 * (1 - loss)
-                if name != NETWORK:
+                if name != NETWORK and NETWORK in self.lpd[over]:
                     line[f"network's gain, {text}"] = plus_minus(*self.gain(NETWORK, name, over))
             lines[name] = line
         frame = pd.DataFrame.from_dict(lines, orient="index").fillna("")
@@ -266,48 +317,72 @@ class Comparison:
         frame = self.to_frame()
         return "\n".join(frame.filter(like=f"new {over}").to_string() for over in self.lpd)
 
-    def calibrate(self, over: Over = "rows") -> dict[str, float] | dict[str, Array]:
-        """How often the network is right: for a real outcome, shares of outcomes in its 50 and 90 % intervals, a dict;
-        else `metrics.calibrate` of its probabilities, of the second of two classes, or of the most probable one."""
-        p = self.levels[over]
+    def calibrate(self, over: Over = "rows", name: str = NETWORK) -> dict[str, float] | dict[str, Array]:
+        """How often a model is right: for a real outcome, shares of outcomes in its 50 and 90 % intervals, a dict; else
+        `metrics.calibrate` of its probabilities, of the second of two classes, or of the most probable one."""
+        p = self.levels[over][name].to_numpy()
         if self.kind == "real":
             return {f"{share:.0%}": float(np.mean(np.abs(p - 0.5) < share / 2)) for share in (0.5, 0.9)}
-        missed = self.loss[over][NETWORK].to_numpy() == 1
+        missed = self.loss[over][name].to_numpy() == 1
         came = ~missed if self.kind == "classes" else (p > 0.5) != missed
         return metrics.calibrate(p, came.astype(int), n_bins=5)
 
-    def choose(self, converged: bool = True) -> str:
-        """The model to use: the network if its chains agree and it leads the best rival by more than 2.8 standard
-        errors on new rows, else the simplest rival that is not behind the best by more than 2."""
-        mean = self.lpd["rows"].mean()
-        best = mean.drop(NETWORK).idxmax()
-        gain, error = self.gain(NETWORK, best)
-        if converged and gain > CLEARLY * error:
-            return NETWORK
+    def gain_without(self, name: str, other: str, over: Over = "rows") -> tuple[str, float, float]:
+        """The group that speaks most for `name`, and the gain and its standard error without it."""
+        each = (self.lpd[over][name] - self.lpd[over][other]).to_numpy()
+        odd = int(np.argmax(np.bincount(self.group, each, minlength=self.group.max() + 1)))
+        rest = self.group != odd
+        lpd = {over: self.lpd[over][rest].reset_index(drop=True)}
+        gain, error = replace(self, lpd=lpd, group=self.group[rest]).gain(name, other, over)
+        return self.groups[odd] if self.groups else str(odd), gain, error
+
+    def choose(self, over: Over = "rows") -> str:
+        """The model to use: the network if it leads the best rival by more than 2.8 standard errors, and by more than 2
+        without the group that speaks most for it; else the simplest rival that is not behind the best by more than 2.
+        """
+        mean = self.lpd[over].mean()
+        best = mean.drop(NETWORK, errors="ignore").idxmax()
+        if NETWORK in mean and len(np.unique(self.group)) > 2:
+            gain, error = self.gain(NETWORK, best, over)
+            _, rest, its_error = self.gain_without(NETWORK, best, over)
+            if gain > CLEARLY * error and rest > WORSE * its_error:
+                return NETWORK
+        elif NETWORK in mean:
+            gain, error = self.gain(NETWORK, best, over)
+            if gain > CLEARLY * error:
+                return NETWORK
         for name in (name for name in RIVALS if name in mean):
-            behind, error = self.gain(best, name)
+            behind, error = self.gain(best, name, over)
             if name == best or behind <= WORSE * error:
                 return name
         raise AssertionError("the best rival is not behind itself")
 
-    def advise(self, converged: bool = True) -> str:
-        """Which model to use, and why, in a sentence or two; a network whose chains do not agree is not judged."""
-        chosen, best = self.choose(converged), self.lpd["rows"].mean().drop(NETWORK).idxmax()
-        simpler = f"{NAMES[chosen]} is simpler, and behind it by {plus_minus(*self.gain(best, chosen))}"
-        if not converged:
-            beside = "" if chosen == best else f"; the best is {NAMES[best]}, but {simpler}, which is not clear"
-            return f"{UNJUDGED} Until then, use {NAMES[chosen]}, of the rivals{beside}."
-        lead, error = self.gain(NETWORK, best)
+    def advise(self, over: Over = "rows") -> str:
+        """Which model to use, and why, in a sentence or two."""
+        mean = self.lpd[over].mean()
+        chosen, best = self.choose(over), mean.drop(NETWORK, errors="ignore").idxmax()
+        behind, error = self.gain(best, chosen, over)
+        size = plus_minus(behind, error)
+        simpler = f"{NAMES[best]} is ahead of it by {size}, which is not clear" if chosen not in (best, NETWORK) else ""
+        what = "rows of known groups" if over == "rows" else "groups that were left out whole"
         few = f" (fewer than {FEW_GROUPS} groups)" if self.by == "rows" else ""
-        side = "ahead of" if lead > 0 else "behind"
-        text = f"Use {NAMES[chosen]}: on new rows the network is {side} the best rival, {NAMES[best]}, by "
-        text += f"{plus_minus(abs(lead), error)} nats per row (standard error over {self.by}{few}), "
-        if chosen == NETWORK:
-            return f"{text}which is clear."
-        text += "which is not clear" if lead > 0 else "so it has earned no place here"
-        if chosen == best:
-            return f"{text}, and no simpler rival keeps up." if chosen != "line" else f"{text}."
-        return f"{text}; and {simpler}, which is not clear either."
+        unit = f"nats per row (standard error over {self.by}{few})"
+        if NETWORK not in mean:
+            return f"Of the rivals, use {NAMES[chosen]} for {what}{f'; {simpler} ({unit})' if simpler else ''}."
+        lead, error = self.gain(NETWORK, best, over)
+        text = f"Use {NAMES[chosen]} for {what}: there the network is "
+        if abs(lead) <= WORSE * error:
+            text += f"about as good as the best rival, {NAMES[best]} ({plus_minus(lead, error)} {unit})"
+        else:
+            side = "ahead of" if lead > 0 else "behind"
+            text += f"{side} the best rival, {NAMES[best]}, by {plus_minus(abs(lead), error)} {unit}"
+        if lead > WORSE * error and len(np.unique(self.group)) > 2:
+            odd, rest, its_error = self.gain_without(NETWORK, best, over)
+            if rest <= WORSE * its_error:
+                text += f"; without group {odd!r}, {plus_minus(rest, its_error)}, so that one group decides"
+            elif chosen != NETWORK:
+                text += ", which is not clear"
+        return f"{text}; {simpler}." if simpler else f"{text}."
 
 
 def compare_rivals(
@@ -345,28 +420,41 @@ def compare_rivals(
     if "rows" not in over or not set(over) <= set(OVER):
         raise ValueError(f"over={over!r}; wanted: {OVER} or ('rows',)")
     _check_rivals(rivals)
-    folds = make_folds(rows, seed=seed, n_folds=n_folds)
     network = _network.choose_network(rows, network, options)
     models = [*(name for name in RIVALS if name in rivals), NETWORK]
-    found: dict[str, dict[Over, Any]] = {name: {} for name in ("lpd", "loss", "levels")}
+    return _compare(rows, models, over, seed, n_folds, network, sampler)
+
+
+def _compare(
+    rows: Table, models: Sequence[str], over: Sequence[Over], seed: int, n_folds: int,
+    network: Compiled | None = None, sampler: Sampler = None, cores: int = 1, before: Comparison | None = None,
+    tell: bool = False,
+) -> Comparison:  # fmt: skip
+    """Cross-validate some models, and put them beside those that were before."""
+    folds, lpd, loss, levels = make_folds(rows, seed=seed, n_folds=n_folds), {}, {}, {}
     for part in over:
-        fold, new, n = folds[part], part == "groups", len(rows.group)
-        lpd, loss = (pd.DataFrame(np.nan, index=range(n), columns=models) for _ in range(2))
-        level = np.empty(n)
-        for k in range(fold.max() + 1):
-            train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
-            held = rows.take(test)
-            for name in models:
+        fold, new = folds[part], part == "groups"
+        frames = [pd.DataFrame(np.nan, index=range(len(fold)), columns=list(models)) for _ in range(3)]
+        for name in models:
+            for k in range(fold.max() + 1):
+                start = time.perf_counter()
+                train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+                held = rows.take(test)
                 if name == NETWORK:
-                    predicted = _predict_network(rows, train, held, network, seed, sampler, new)
-                    level[test] = _find_level(predicted, held)
+                    predicted = _predict_network(rows, train, held, network, seed, sampler, new, cores)
                 else:
                     predicted = fit_rival(name, rows, train, test, seed=seed, new_groups=new)
-                lpd.loc[test, name] = score_rows(predicted, held)
-                loss.loc[test, name] = _find_loss(predicted, held)
-        for name, values in zip(found, (lpd, loss, level), strict=True):
-            found[name][part] = values
-    return Comparison(found["lpd"], found["loss"], rows.group, rows.kind, found["levels"])
+                frames[0].loc[test, name] = score_rows(predicted, held)
+                frames[1].loc[test, name] = _find_loss(predicted, held)
+                frames[2].loc[test, name] = _find_level(predicted, held)
+                if k == 0 and tell:
+                    left = (time.perf_counter() - start) * fold.max()
+                    print(f"  {NAMES[name]}, new {part}: {_network.say_time(left)} to go", flush=True)
+        if before is not None:
+            old = (before.lpd[part], before.loss[part], before.levels[part])
+            frames = [pd.concat(both, axis=1) for both in zip(old, frames, strict=True)]
+        lpd[part], loss[part], levels[part] = frames
+    return Comparison(lpd, loss, rows.group, rows.kind, levels, rows.groups)
 
 
 def _check_rivals(rivals: Sequence[str]) -> None:
@@ -376,11 +464,13 @@ def _check_rivals(rivals: Sequence[str]) -> None:
 
 
 def _predict_network(
-    rows: Table, train: Places, held: Table, network: Compiled, seed: int, sampler: Sampler, new_groups: bool
-) -> Prediction:
+    rows: Table, train: Places, held: Table, network: Compiled | None, seed: int, sampler: Sampler, new_groups: bool,
+    cores: int = 1,
+) -> Prediction:  # fmt: skip
     """Of held-out rows: by the networks of their groups, or by networks drawn for groups that were left out."""
     short = SHORT_SAMPLER | dict(sampler or {})
-    known = _network.fit_network(rows, seed=seed, network=network, index=train, sampler=short, judged=False)
+    known = _network.fit_network(rows, seed=seed, network=network, index=train, sampler=short, judged=False,
+                                 cores=cores)  # fmt: skip
     if new_groups and {rows.groups[g] for g in np.unique(held.group)} & set(known.groups):
         raise RuntimeError("a group stands on both sides of a fold; this is a mistake in hbnn.tables: report it")
     return _network.predict(known, held, seed=seed)
@@ -408,13 +498,21 @@ def _find_level(predicted: Prediction, rows: Table) -> Floats:
 
 @dataclass(frozen=True, repr=False)
 class Answer:
-    """What `answer` found: the rows, the fit to all of them, and predictions as they stand in the file."""
+    """What `answer` found: the rows, the scores, the advice, and predictions as they stand in the file."""
 
     rows: Table
-    fit: Fit
     comparison: Comparison
     advice: str
+    model: str  #: whose predictions they are
     predictions: pd.DataFrame
+    fit: Fit | None  #: to all rows, where the network predicts
+    seed: int
+
+    def predict(self, asked: Table) -> Prediction:
+        """Predictions of further rows by the same model; a rival is fitted again, in seconds."""
+        if self.fit is not None:
+            return _network.predict(self.fit, asked, seed=self.seed)
+        return _predict_rival(self.model, self.rows, asked, self.seed, self.comparison.loss)
 
 
 def answer(
@@ -430,38 +528,43 @@ def answer(
     classes: Sequence[Any] | None = None,
     ids: Sequence[str] = (),
     sep: str = ",",
-    decimal: str = ".",
+    decimal: str | None = None,
+    encoding: str = "utf-8",
     n_folds: int = 5,
     rivals: Sequence[str] = tuple(RIVALS),
+    model: str | None = None,
+    most: int = MOST,
     sampler: Sampler = None,
-    unconverged: bool = False,
+    cores: int | None = None,
     **options: Any,
 ) -> Answer:
-    """From a table to predictions in a file, with what they cost, whether the chains agree, and which model to use.
+    """From a table to predictions in a file: by the model that predicts best, in full, with its intervals.
 
-    Prints what was read, the cost before it is spent, the verdict, all scores and the advice. Predictions are those of
-    the network, fitted to all rows, and where another model is advised, a column "advised" has its predictions. Where
-    the chains do not agree, nothing of the network is written: all predictions are then of the rival that is advised.
-    The column "model" says whose they are. Rows of `source` were learned from: how good predictions of new rows are,
-    the scores say, not the file.
+    Rivals come first, in seconds, and the best of them writes the file. Then the network is compared with them on the
+    same rows, by short chains. Where it is clearly ahead it is sampled until what it predicts is exact enough
+    (`Precision`), and its predictions take the place of the rival's. Each step prints what it found; interrupted
+    (Ctrl-C), what is finished stays. The advice is about rows of known groups, unless all rows to predict are of new
+    ones. How good predictions are, the scores say, of rows that a model has not seen, and not the file.
 
     Parameters
     ----------
-    source, group, features, outcome, kind, classes, ids, sep, decimal : as in `read_table`
+    source, group, features, outcome, kind, classes, ids, sep, decimal, encoding : as in `read_table`
     predict : rows to predict, of known groups or new ones; an outcome in it is not used. Default: `source`. Rows of a
         new group whose outcome is known belong into `source`, which makes it a known one
     n_folds, rivals : as in `compare_rivals`
-    sampler, options : as in `estimate_cost`
-    unconverged : whether to write the network's predictions even where its chains do not agree
+    model : whose predictions are wanted, "network" or one of RIVALS; default: whoever is advised
+    most, sampler : runs of four chains, at most, and what to change in RUN
+    cores : that chains of the network may use at once; default all. The answer is the same on any number
+    options : as in `build_network`
 
     Raises
     ------
     Refused, ValueError, OSError
-        As `read_table`, `write_predictions`, `estimate_cost` and `compare_rivals`, all before anything is sampled.
+        As `read_table`, `write_predictions`, `build_network` and `compare_rivals`, all before anything is fitted.
 
     Examples
     --------
-    A whole run takes minutes; the chapter on your own file shows one. What cannot be used is refused before:
+    A whole run takes a minute or more; the chapter on your own file shows one. What cannot be used is refused before:
 
     >>> import pandas as pd
     >>> from hbnn import tables
@@ -472,55 +575,98 @@ def answer(
     hbnn._refused.Refused: the table has no column 'rian'; there are 'field', 'rain' and 'wheat'. Did you mean 'rain'?
     """
     check_seed(seed)
-    columns: dict[str, Any] = {"group": group, "features": features, "ids": ids, "sep": sep, "decimal": decimal}
+    columns: dict[str, Any] = {"group": group, "features": features, "ids": ids}
+    columns |= {"sep": sep, "decimal": decimal, "encoding": encoding}
     rows = read_table(source, outcome=outcome, kind=kind, classes=classes, **columns)
     print(rows)
-    asked = rows if predict is None else read_table(predict, outcome=None, **columns)
+    asked = rows if predict is None else read_table(predict, outcome=None, like=rows, **columns)
+    new = [name for name in asked.groups if name not in rows.groups]
     if predict is not None:
-        new = [name for name in asked.groups if name not in rows.groups]
         print(f"To predict: {asked}" + (f" New groups: {join(map(repr, new), 5)}." if new else ""))
+        print(*_say_far(rows, asked), sep="\n", end="")
     check_path(out)
-    check_names(asked, ("model", "advised", *rows.figures))
+    check_names(asked, ("model", *rows.figures))
+    if rivals == tuple(RIVALS) and find_spec("bambi") is None:
+        rivals = tuple(name for name in RIVALS if name != SLOW)
+        print("Bambi is not installed: its line is not among the rivals.")
     _check_rivals(rivals)
-    folds = sum(int(fold.max()) + 1 for fold in make_folds(rows, seed=seed, n_folds=n_folds).values())
-    cost = _network.estimate_cost(rows, sampler=sampler, seed=seed, **options)
-    print(f"The fit takes {cost}; {_say_rest(cost, _network.merge_sampler(sampler), folds, rivals)}.")
-    fit = _network.fit_network(rows, seed=seed, network=cost.network, sampler=sampler)
-    print(fit.verdict)
-    comparison = compare_rivals(rows, seed=seed, n_folds=n_folds, rivals=rivals, network=cost.network)
-    converged = fit.verdict is not None and fit.verdict.converged
-    advice, chosen = comparison.advise(converged), comparison.choose(converged)
-    print(comparison, advice, sep="\n")
-    rival = None if chosen == NETWORK else _predict_rival(chosen, rows, asked, seed)
-    extra: dict[str, Any] = {"model": NETWORK}
-    if rival is None or converged or unconverged:
-        predicted = _network.predict(fit, asked, seed=seed)
-    else:
-        predicted, extra = rival, {"model": chosen}
-    if rival is not None and predicted is not rival:
-        mean = rival.draws.mean(axis=0)
-        best = np.array(rows.classes, dtype=object)[mean.argmax(axis=1)] if rows.kind == "classes" else mean
-        extra |= {"advised": best}
-    frame = write_predictions(out, asked, predicted, extra=extra)
-    print(f"{out}: {len(frame):,} rows by {NAMES[extra['model']]}, {', '.join(frame.columns)}.")
-    return Answer(rows, fit, comparison, advice, frame)
+    if model not in (None, NETWORK, *rivals):
+        raise ValueError(f"model={model!r}; wanted: {NETWORK!r}, one of rivals={tuple(rivals)}, or None")
+    settings = _network.merge_sampler(RUN | dict(sampler or {}))
+    built = _network.build_network(rows, **options)  # which refuses what cannot be fitted to
+    over: tuple[Over, ...] = OVER if new else ("rows",)
+    aim: Over = "groups" if len(new) == len(asked.groups) else "rows"
+    cores = cores or os.process_cpu_count() or 1
+    quick = [name for name in RIVALS if name in rivals and name != SLOW]
+    done: Answer | None = None
+    try:
+        for models in (quick, [name for name in rivals if name == SLOW], [NETWORK]):
+            if not models:
+                continue
+            compiled = None
+            if models == [NETWORK]:
+                print("The network is compiled.", flush=True)
+                compiled = sampling.compile_nuts(fuse(built, check=False))
+            found = _compare(rows, models, over, seed, n_folds, compiled, None, cores, done and done.comparison, True)
+            advice, chosen = found.advise(aim), model if model in found.lpd["rows"] else found.choose(aim)
+            print(found, advice, sep="\n", flush=True)
+            if done is not None and chosen == done.model:
+                done = replace(done, comparison=found, advice=advice)
+                continue
+            fit = None
+            if chosen == NETWORK:
+                fit = _network.fit_network(
+                    rows, seed=seed, network=compiled, sampler=settings, judged=False, asked=asked, most=most,
+                    cores=cores,
+                )  # fmt: skip
+                print(_say_fit(fit), flush=True)
+                predicted = _network.predict(fit, asked, seed=seed)
+            else:
+                predicted = _predict_rival(chosen, rows, asked, seed, found.loss)
+                if predicted.precision is not None:
+                    print(predicted.precision)
+            frame = write_predictions(out, asked, predicted, extra={"model": chosen})
+            print(f"{out}: {len(frame):,} rows by {NAMES[chosen]}, {', '.join(frame.columns)}.", flush=True)
+            done = Answer(rows, found, advice, chosen, frame, fit, seed)
+    except KeyboardInterrupt:
+        if done is None:
+            raise
+        print(f"Interrupted: {out} has the predictions of {NAMES[done.model]}, the best of what was compared.")
+    assert done is not None  # there is a rival
+    return done
 
 
-def _say_rest(cost: Cost, sampler: Mapping[str, float], folds: int, rivals: Sequence[str]) -> str:
-    """Time for cross-validation, in words."""
-    steps, full = (each["chains"] * (each["draws"] + each["tune"]) for each in (SHORT_SAMPLER, sampler))
-    seconds = {name: folds * RIVAL_SECONDS[name] for name in rivals}
-    text = f"{folds} short ones for the comparison {say_time(folds * steps / full * cost.seconds)}, and the rivals "
-    text += say_time(sum(seconds.values()))
-    if (bambi := "hierarchical line") in seconds:
-        others = tuple(name for name in rivals if name != bambi) or ("line",)
-        text += f", of which Bambi, which compiles in each fold, {say_time(seconds[bambi])}"
-        text += f"; rivals={others} leaves it out"
-    return text
+def _say_far(rows: Table, asked: Table) -> list[str]:
+    """Features that lie outside of what was seen, a line each."""
+    low, high, said = rows.values.min(axis=0), rows.values.max(axis=0), []
+    for j, name in enumerate(rows.features):
+        n = int(np.sum((asked.values[:, j] < low[j]) | (asked.values[:, j] > high[j])))
+        if n:
+            said.append(
+                f"Note: {name!r} was seen from {low[j]:.4g} to {high[j]:.4g}; {n:,} rows to predict lie outside.\n"
+            )
+    return said
 
 
-def _predict_rival(name: str, rows: Table, asked: Table, seed: int) -> Prediction:
-    """A rival fitted to all rows; for rows of new groups, with settings that were tuned for such."""
+def _say_fit(fit: Fit) -> str:
+    """How exact the network's predictions are, and what was done where its chains disagree."""
+    text = str(fit.precision)
+    if fit.chain_weights is None:
+        return text
+    used = np.sort(fit.chain_weights)[::-1]
+    n = int(np.searchsorted(np.cumsum(used), 0.95) + 1)
+    return (
+        f"{text} The {len(used)} chains sit in different places, so they are weighted by how well, mixed, they predict "
+        f"rows that are left out ({n} of them have 95 % of the weight); their disagreement is in the intervals."
+    )
+
+
+def _predict_rival(name: str, rows: Table, asked: Table, seed: int, loss: dict[Over, pd.DataFrame]) -> Prediction:
+    """A rival fitted to all rows; for rows of new groups, with settings that were tuned for such.
+
+    Nine tenths of the rows that it had not seen lie in an interval as wide as those of a real outcome are here (split
+    conformal prediction, with the normal's shape). Source: Vovk, Gammerman and Shafer (2005).
+    """
     names = (*rows.groups, *(group for group in asked.groups if group not in rows.groups))
     place = pd.Index(names).get_indexer(asked.groups)[asked.group]
     n = len(rows.group)
@@ -529,14 +675,19 @@ def _predict_rival(name: str, rows: Table, asked: Table, seed: int) -> Predictio
         groups=names, y=np.concatenate([rows.y, np.resize(rows.y, len(place))]), ids={},
     )  # fmt: skip
     is_new = place >= len(rows.groups)
-    if name == "hierarchical line":  # one posterior for both
-        return fit_rival(name, both, np.arange(n), n + np.arange(len(place)), seed=seed)
-    draws = np.empty((1, len(place), *([len(rows.classes)] if rows.kind == "classes" else [])))
+    if name == SLOW:  # one posterior for both
+        return fit_rival(name, both, np.arange(n), n + np.arange(len(place)), seed=seed, refits=1)
+    n_draws = REFITS[name]
+    draws = np.empty((n_draws, len(place), *([len(rows.classes)] if rows.kind == "classes" else [])))
     noise = np.empty((1, len(place))) if rows.kind == "real" else None
     for new in np.unique(is_new):
         where = np.flatnonzero(is_new == new)
-        part = fit_rival(name, both, np.arange(n), n + where, seed=seed, new_groups=bool(new))
+        part = fit_rival(name, both, np.arange(n), n + where, seed=seed, new_groups=bool(new), refits=n_draws)
         draws[:, where] = part.draws
         if noise is not None:
-            noise[:, where] = part.noise
-    return Prediction(draws, noise, 1.0, rows.classes)
+            missed = loss["groups" if new and "groups" in loss else "rows"][name]
+            far = np.sqrt(np.quantile(missed, min(INTERVAL * (1 + 1 / n), 1)))
+            noise[:, where] = far / norm.ppf((1 + INTERVAL) / 2)
+    if noise is not None:
+        return Prediction(draws, np.repeat(noise, n_draws, axis=0), float(n_draws))
+    return Prediction(draws, None, float(n_draws), rows.classes)

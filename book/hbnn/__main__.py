@@ -1,0 +1,60 @@
+"""From a table with groups to predictions and a report.
+
+python -m hbnn hives.csv --group hive --outcome gain
+python -m hbnn hives.csv --group hive --outcome gain --predict asked.csv --report report.html --save hives.nc
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+import pandas as pd
+
+from hbnn import tables
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Predict from the command line; what cannot be used is said, and nothing is written then."""
+    parser = argparse.ArgumentParser(
+        prog="python -m hbnn", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("table", help="a CSV file with a row for each observation")
+    parser.add_argument("--group", required=True, help="the column that says which group a row is of")
+    parser.add_argument("--outcome", required=True, help="the column to predict")
+    parser.add_argument("--features", nargs="+", help="columns to predict from; default: all others")
+    parser.add_argument("--ids", nargs="+", default=[], help="columns to carry along to the predictions")
+    parser.add_argument("--kind", choices=("binary", "real", "classes"), help="of the outcome, where it is not plain")
+    parser.add_argument("--predict", help="a CSV file with rows to predict; default: the table itself")
+    parser.add_argument("--rivals", nargs="+", default=tuple(tables.RIVALS), choices=tuple(tables.RIVALS), metavar="NAME",
+                        help="whom to compare with, some of: %(choices)s")  # fmt: skip
+    parser.add_argument("--out", default="predictions.csv", help="default: %(default)s")
+    parser.add_argument("--report", help="write a report into this HTML file (needs matplotlib)")
+    parser.add_argument("--save", help="keep the network's fit in this netCDF file, where the network predicts")
+    parser.add_argument("--sep", default=",", help="between columns, default: %(default)s")
+    parser.add_argument("--decimal", choices=(".", ","), help="the decimal point")
+    parser.add_argument("--encoding", default="utf-8", help="of the files, default: %(default)s")
+    parser.add_argument("--seed", type=int, default=1, help="default: %(default)s")
+    asked = vars(parser.parse_args(arguments))
+    report, save = asked.pop("report"), asked.pop("save")
+    try:
+        if asked["features"] is None:
+            head = pd.read_csv(asked["table"], sep=asked["sep"], encoding=asked["encoding"], nrows=0, dtype=str)
+            used = (asked["group"], asked["outcome"], *asked["ids"])
+            asked["features"] = [name.strip() for name in head.columns if name.strip() not in used]
+        found = tables.answer(asked.pop("table"), **asked)
+    except (ValueError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    if report:
+        tables.write_report(report, found)
+        print(f"{report}: the report.")
+    if save and found.fit is not None:
+        tables.save_fit(save, found.fit)
+        print(f"{save}: the fit, for tables.load_fit.")
+    elif save:
+        print(f"{save} is not written: the network does not predict, and a rival is fitted again in seconds.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

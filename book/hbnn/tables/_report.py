@@ -1,0 +1,159 @@
+"""A report of an answer that one looks at: one HTML file that loads nothing."""
+
+import base64
+import html
+import io
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from hbnn.tables._predictions import INTERVAL, tabulate_predictions
+from hbnn.tables._read import Table
+from hbnn.tables._rivals import NAMES, NETWORK, Answer
+
+STYLE = """body{font:17px/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem;color:#222}
+img{max-width:100%}table{border-collapse:collapse;font-size:.85em;display:block;overflow-x:auto}
+td,th{padding:.2em .6em;text-align:right;border-bottom:1px solid #ccc}pre{white-space:pre-wrap;font:inherit}"""
+GREEN, GREY = "#1B7837", "#777777"
+
+
+def write_report(path: str | Path, answer: Answer) -> None:
+    """Write a report: the data, who was compared, who is advised, calibration, six groups, where to measure next.
+
+    Needs matplotlib.
+
+    Parameters
+    ----------
+    path : of an HTML file, which is replaced
+    """
+    rows, found = answer.rows, answer.comparison
+    over = "rows"
+    parts = [
+        f"<h1>{_text(rows.columns['outcome'])} by {_text(rows.columns['group'])}</h1>",
+        f"<pre>{_text(rows)}</pre>",
+        "<h2>Who predicts</h2>",
+        f"<p><strong>{_text(answer.advice)}</strong></p>",
+        _draw(_draw_gains, answer, f"Scores of all models on {over} that they had not seen, the best first"),
+        found.to_frame().to_html(border=0),
+        "<h2>Can its intervals be believed?</h2>",
+        f"<p>{_text(_say_calibration(answer))}</p>",
+        _draw(_draw_calibration, answer, "What was promised against what came, on rows that the model had not seen"),
+        "<h2>Six groups</h2>",
+        _draw(_draw_groups, answer, "Predictions along one feature, the others at their medians, with the rows"),
+        "<h2>What to measure next</h2>",
+        f"<p>{_text(_say_next(answer))}</p>",
+    ]
+    page = "<!doctype html><html lang='en'><meta charset='utf-8'><meta name='viewport' content='width=device-width'>"
+    page += f"<title>{_text(rows.columns['outcome'])}</title><style>{STYLE}</style>{''.join(parts)}</html>"
+    Path(path).write_text(page, encoding="utf8")
+
+
+def _text(value: Any) -> str:
+    return html.escape(str(value))
+
+
+def _draw(draw: Any, answer: Answer, says: str) -> str:
+    """A picture in the page, and what it shows in words."""
+    from matplotlib.figure import Figure  # no window, no pyplot
+
+    figure, kept = Figure(figsize=(7.2, 3.2), layout="constrained"), io.BytesIO()
+    draw(figure, answer)
+    figure.savefig(kept, format="png", dpi=160)
+    data = base64.b64encode(kept.getvalue()).decode()
+    image = f"<img alt='{_text(says)}' src='data:image/png;base64,{data}'>"
+    return f"<figure>{image}<figcaption>{_text(says)}.</figcaption></figure>"
+
+
+def _draw_gains(figure: Any, answer: Answer) -> None:
+    found = answer.comparison
+    mean = found.lpd["rows"].mean().sort_values()
+    ax, best = figure.subplots(), mean.index[-1]
+    for k, name in enumerate(mean.index):
+        behind, error = found.gain(name, best) if name != best else (0.0, 0.0)
+        color = GREEN if name == answer.model else GREY
+        ax.errorbar(behind, k, xerr=2 * error, fmt="o", color=color, capsize=3)
+    ax.set_yticks(range(len(mean)), [NAMES[name] for name in mean.index])
+    ax.set(xlabel=f"log score minus that of the best (nats per row); bars: two standard errors over {found.by}")
+    ax.axvline(0, color=GREY, linewidth=0.8)
+
+
+def _say_calibration(answer: Answer) -> str:
+    if answer.rows.kind != "real":
+        return f"Points on the line: {NAMES[answer.model]} is as often right as it says."
+    held = answer.comparison.calibrate(name=answer.model)
+    said = " and ".join(
+        f"{100 * share:.0f} % in the {name.replace('%', ' %')} interval" for name, share in held.items()
+    )
+    return f"Of the outcomes that it had not seen lie {said} of {NAMES[answer.model]}."
+
+
+def _draw_calibration(figure: Any, answer: Answer) -> None:
+    ax, rows = figure.subplots(), answer.rows
+    level = answer.comparison.levels["rows"][answer.model].to_numpy()
+    if rows.kind == "real":
+        ax.hist(level, bins=np.linspace(0, 1, 11), color=GREEN, alpha=0.6)
+        n, sd = len(level) / 10, np.sqrt(len(level) * 0.09)
+        ax.axhspan(n - 2 * sd, n + 2 * sd, color=GREY, alpha=0.2)
+        ax.set(xlabel="share of the prediction below the outcome (flat is right)", ylabel="rows")
+        return
+    found: Any = answer.comparison.calibrate(name=answer.model)
+    ax.plot([0, 1], [0, 1], color=GREY, linewidth=0.8)
+    ax.plot(found["p"], found["share"], "o", color=GREEN)
+    ax.set(xlabel="probability as said", ylabel="how often it came", xlim=(0, 1), ylim=(0, 1))
+
+
+def _draw_groups(figure: Any, answer: Answer) -> None:
+    """Six groups from the one with most rows down, along the feature that moves predictions most."""
+    rows, axes = answer.rows, figure.subplots(2, 3, sharex=True, sharey=True).ravel()
+    sizes = rows.count()[0]
+    some = np.argsort(-sizes, kind="stable")[np.unique(np.linspace(0, len(sizes) - 1, 6).astype(int))]
+    center, choose = np.median(rows.values, axis=0), {}
+    for j, name in enumerate(rows.features):
+        if len(np.unique(rows.values[:, j])) > 2 or len(rows.features) == 1:
+            choose[name] = _predict_along(answer, j, some, center)
+    chosen = max(choose or {rows.features[0]: _predict_along(answer, 0, some, center)}, key=lambda f: _reach(choose[f]))
+    j, frame = rows.features.index(chosen), choose[chosen]
+    middle = "mean" if rows.kind == "real" else "probability"
+    for ax, g in zip(axes, some, strict=False):
+        own, line = rows.group == g, frame[frame["g"] == g]
+        ax.fill_between(line["x"], line["low"], line["high"], color=GREEN, alpha=0.2, linewidth=0)
+        ax.plot(line["x"], line[middle], color=GREEN)
+        if rows.kind in ("real", "binary"):
+            ax.plot(rows.values[own, j], rows.y[own], ".", color="#222222", markersize=4)
+        ax.set_title(f"{rows.groups[g]} ({sizes[g]} rows)", fontsize=9)
+    figure.supxlabel(chosen, fontsize=9)
+    figure.supylabel(str(rows.columns["outcome"]), fontsize=9)
+
+
+def _predict_along(answer: Answer, j: int, groups: Any, center: Any) -> pd.DataFrame:
+    """Predictions of some groups along one feature, the others at their medians."""
+    rows, n = answer.rows, 25
+    values = np.tile(center, (n * len(groups), 1))
+    values[:, j] = np.tile(np.linspace(rows.values[:, j].min(), rows.values[:, j].max(), n), len(groups))
+    group = np.repeat(groups, n)
+    asked: Table = replace(rows, values=values, group=group, y=None, kind=None, ids={}, notes=())
+    frame = tabulate_predictions(asked, answer.predict(asked), interval=INTERVAL)
+    return frame.assign(g=group, x=values[:, j])
+
+
+def _reach(frame: pd.DataFrame) -> float:
+    """How far predictions move along a feature."""
+    name = "mean" if "mean" in frame else "probability"
+    return float(frame.groupby("g")[name].agg(np.ptp).mean())
+
+
+def _say_next(answer: Answer) -> str:
+    frame, group = answer.predictions, str(answer.rows.columns["group"])
+    if frame["ignorance"].isna().all():
+        return f"{NAMES[answer.model]} cannot say where it is ignorant."
+    mean = frame.groupby(group)["ignorance"].mean().sort_values(ascending=False)
+    named = ", ".join(map(repr, mean.index[:5].astype(str)))
+    unit = "" if answer.rows.kind == "real" else " bits"
+    text = (
+        f"Rows of groups {named} would teach most: there ignorance is largest, {mean.iloc[0]:.2g}{unit} in the first, "
+    )
+    text += f"{mean.median():.2g} in the middle one"
+    return f"{text}." if answer.model == NETWORK else f"{text} (from fits to rows drawn again)."
