@@ -479,41 +479,76 @@ def compute_loss(joint, mean, rho, z):
     return loss, np.concatenate([-slope, (-slope * z - 1 / sd) / (1 + np.exp(-rho))])
 
 
-def test_steps_of_advi_are_those_of_pymcs_optimiser():
+def test_steps_of_advi_are_those_of_adam_on_pymcs_density():
     typed = models.unpooled_bnn(X, Y, n_hidden=(5, 5))
     compiled = typed.compile_fn([typed.logp(), typed.dlogp()], inputs=typed.value_vars, mode=RUN)
     joint = lambda w: compiled({"w1": w[:10].reshape(2, 5), "w2": w[10:35].reshape(5, 5), "w3": w[35:]})  # noqa: E731
+    n_steps, each = 6, 16
     code = f"""{MODEL}
-      const fit = live.makeFit({{ model, seed: 3 }}), losses = Array.from({{ length: 40 }}, fit.step);
-      const random = live.makeRandom(3, 1000), z = Array.from({{ length: 41 * 40 }}, random.normal);
-      return [losses, [...fit.mean, ...fit.rho], z]"""
-    losses, found, z = run_in_node(code, model=FLAT)
-    z = np.array(z).reshape(41, 40)
+      const fit = live.makeFit({{ model, seed: 3, steps: 10 }});
+      const losses = Array.from({{ length: {n_steps} }}, fit.step), random = live.makeRandom(3, 1000);
+      return [losses, [...fit.mean, ...fit.rho], Array.from({{ length: data.n }}, random.normal)]"""
+    losses, found, z = run_in_node(code, model=FLAT, n=(n_steps * each + 1) * 40)
+    z = np.array(z).reshape(-1, 40)
     theta = np.concatenate([z[0], np.full(40, np.log(np.expm1(0.1)))])  # the start: random means, sds of 0.1
-    squares = np.zeros((10, 80))
-    for step in range(40):
-        loss, slope = compute_loss(joint, theta[:40], theta[40:], z[step + 1])
-        assert losses[step] == pytest.approx(loss, rel=1e-8)
-        squares[step % 10] = slope**2
-        theta -= 0.001 * slope / np.sqrt(squares.sum(0) + 0.1)  # pm.adagrad_window
+    first, second = np.zeros((2, 80))
+    for step, draws in enumerate(z[1:].reshape(n_steps, each, 40)):
+        told = [compute_loss(joint, theta[:40], theta[40:], one) for one in draws]
+        assert losses[step] == pytest.approx(np.mean([loss for loss, _ in told]), rel=1e-8)
+        slope = np.mean([slope for _, slope in told], axis=0)
+        first, second = 0.9 * first + 0.1 * slope, 0.999 * second + 0.001 * slope**2
+        rate = 0.1 * (1 - step / 10) ** 2 * (1 + 2 * step / 10)  # it falls to zero
+        move = first / (1 - 0.9 ** (step + 1)) / (np.sqrt(second / (1 - 0.999 ** (step + 1))) + 1e-8)
+        theta = theta - rate * move
     np.testing.assert_allclose(found, theta, rtol=1e-8)
 
 
-def test_advi_finds_a_normal_and_keeps_the_best_start():
+def test_advi_finds_a_normal_and_says_that_it_has_arrived():
     code = f"""{TOY}
-      const fit = live.fitAdvi({{ model: toy, seed: 1, steps: 30000, starts: 3 }});
+      const fit = live.fitAdvi({{ model: toy, seed: 1, steps: 1000, starts: 3 }});
       const random = live.makeRandom(1, 1), theta = new Float64Array(size);
       const draws = Array.from({{ length: 2000 }}, () => (fit.draw(random, theta), theta.slice()));
-      return [fit.mean, fit.sd, fit.losses, fit.best, fit.elbo, draws]"""
+      return {{ ...fit, draws }}"""
     sds = np.array([0.3, 1, 2])
-    mean, sd, losses, best, elbo, draws = run_in_node(code, sds=sds.tolist())
-    np.testing.assert_allclose(sd, sds, rtol=0.1)
-    assert (np.abs(mean) < 0.15 * sds).all()
-    assert best == np.argmin(losses)
-    assert losses[best] == pytest.approx(-np.mean(elbo[-1000:]))
+    fit = run_in_node(code, sds=sds.tolist())
+    np.testing.assert_allclose(fit["sd"], sds, rtol=0.05)
+    assert (np.abs(fit["mean"]) < 0.1 * sds).all()
+    assert fit["best"] == np.argmax(fit["starts"])
     evidence = np.log(sds * np.sqrt(2 * np.pi)).sum()  # which the ELBO reaches, as q can be the posterior
-    assert losses[best] == pytest.approx(-evidence, abs=0.02)
-    np.testing.assert_allclose(np.std(draws, axis=0), sd, rtol=0.1)
+    assert fit["elbo"] == pytest.approx(evidence, abs=0.02)
+    assert (fit["stopped"], fit["alike"]) == (True, True)
+    np.testing.assert_allclose(np.std(fit["draws"], axis=0), fit["sd"], rtol=0.1)
+
+
+def test_advi_that_is_cut_short_says_that_it_still_climbs():
+    fit = run_in_node(f"{TOY} return live.fitAdvi({{ model: toy, seed: 1, steps: 20 }})", sds=[3.0] * 3)
+    assert fit["gain"] > 10 * fit["gainError"]
+    assert not fit["stopped"]
+
+
+PRESET = """const { PRESETS } = await import(data.points), drawn = PRESETS.moons.draw();
+  const moons = { X: drawn.flatMap(({ x, y }) => [x, y]), y: drawn.map(({ label }) => label) };
+  const model = live.makeModel({ kind: "flat", ...moons, X: Float64Array.from(moons.X) });"""
+HIGHEST, FAR = -32.88, 0.2  # nats: Adam in NumPy with 32 draws a step from four starts, each ± 0.04; and a map's worth
+
+
+def test_on_the_boxs_own_moons_advi_climbs_to_the_top_and_tells_its_elbo():
+    """Its ELBO is measured anew, in NumPy: the old optimiser ended at -34.7, which is no better than a coin."""
+    code = f"{PRESET} return {{ ...moons, ...live.fitAdvi({{ model, seed: 1 }}) }}"
+    fit = run_in_node(code, points=(LIVE / "points.js").as_uri())
+    x, y = np.reshape(fit["X"], (-1, 2)), np.array(fit["y"])
+    z = np.random.default_rng(1).normal(size=(20_000, 40))
+    w = np.array(fit["mean"]) + np.array(fit["sd"]) * z
+    h = np.tanh(np.tanh(x @ w[:, :10].reshape(-1, 2, 5)) @ w[:, 10:35].reshape(-1, 5, 5))
+    logits = (h @ w[:, 35:, None])[..., 0]
+    logp = stats.norm.logpdf(w).sum(1) - np.logaddexp(0, np.where(y == 1, -logits, logits)).sum(1)
+    elbo = logp - stats.norm.logpdf(z).sum(1) + np.log(fit["sd"]).sum()
+    assert elbo.mean() == pytest.approx(HIGHEST, abs=FAR)
+    error = elbo.std() / np.sqrt(len(elbo))
+    assert fit["elbo"] == pytest.approx(elbo.mean(), abs=4 * np.hypot(error, fit["error"]))
+    assert fit["error"] == pytest.approx(error * np.sqrt(len(elbo) / 10_000), rel=0.2)
+    assert fit["elbo"] > -50 * np.log(2)  # a coin
+    assert (fit["stopped"], fit["alike"]) == (True, True)
 
 
 # --- what the page sees
@@ -600,11 +635,11 @@ def test_a_run_that_was_stopped_says_nothing_more_and_is_not_taken_for_the_next_
 def test_advi_in_a_worker_is_the_fit_itself(tab):
     page, base = tab
     code = f"{JOB} return await new Promise((onDone, onError) => live.advise(job, {{ onDone, onError }}))"
-    settings = {"seed": 2, "steps": 1500, "starts": 2, "draws": 200}
+    settings = {"seed": 2, "steps": 60, "starts": 2, "draws": 200}
     advice = run_in_page(page, code, base, model=FLAT, points=GRID.tolist(), settings=settings)
     fit = run_in_node(f"{MODEL} return live.fitAdvi({{ model, ...data.settings }})", model=FLAT, settings=settings)
-    assert advice["fit"] == {"mean": fit["mean"], "sd": fit["sd"]}
-    assert (advice["elbo"], advice["count"]) == (-min(fit["losses"]), 200)
+    assert advice["fit"] == fit
+    assert advice["count"] == 200
 
 
 def test_a_mistake_is_told(tab):

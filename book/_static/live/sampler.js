@@ -29,7 +29,7 @@ import { combine } from "./run.js";
  * @typedef {object} Listeners
  * @property {(progress: Progress) => void} [onProgress] ten to twenty times a second
  * @property {(done: Done) => void} [onDone]
- * @property {(message: string) => void} [onError]
+ * @property {(message: string, worked: boolean) => void} [onError] worked: false where no worker could be started
  */
 
 const PAUSE = 70; // ms between two updates, at least
@@ -57,12 +57,13 @@ function findSupport() {
 /** @type {Worker[]} workers that wait: a new run starts at once, with code that is compiled */
 const waiting = [];
 let lastId = 0;
+let worked = false; // whether any worker has ever said a word
 
 /**
  * Workers for one run.
  * @param {number} n
  * @param {(data: any) => void} listen to what they say of this run
- * @param {(message: string) => void} fail
+ * @param {(message: string, worked: boolean) => void} fail worked: false where no worker could ever be started
  */
 function hire(n, listen, fail) {
   const id = ++lastId;
@@ -73,12 +74,13 @@ function hire(n, listen, fail) {
   let isHired = true;
   for (const worker of workers) {
     worker.onmessage = ({ data }) => {
-      if (isHired && data.id === id) data.kind === "error" ? fail(data.message) : listen(data);
+      worked = true;
+      if (isHired && data.id === id) data.kind === "error" ? fail(data.message, true) : listen(data);
     };
     worker.onerror = (event) => {
       if (!isHired) return;
       isHired = false; // workers that cannot be started are not kept
-      fail(event.message || "a worker could not be started");
+      fail(event.message || "a worker could not be started", worked);
     };
   }
   /** @param {object} order @param {number} [w] */
@@ -151,10 +153,10 @@ export function sample(job, { onProgress, onDone, onError }) {
     tell({ kind: "judge", run }, 0);
   }
 
-  /** @param {string} message */
-  function fail(message) {
+  /** @param {string} message @param {boolean} hasWorked */
+  function fail(message, hasWorked) {
     dismiss();
-    onError?.(message);
+    onError?.(message, hasWorked);
   }
 
   /** @param {any} data */
@@ -195,27 +197,25 @@ export function sample(job, { onProgress, onDone, onError }) {
 }
 
 /**
- * @typedef {Picture & { described: Record<string, number>, elbo: number, losses: number[], best: number,
- *   history: Float64Array, fit: { mean: Float64Array, sd: Float64Array }, seconds: number }} Advice
- *   elbo: of the best start, the mean of its last thousand steps, nats; losses: of all starts; history: the best one's
- *   estimate of the ELBO at each step
+ * @typedef {Picture & { described: Record<string, number>, fit: Omit<import("./advi.js").Approximation, "draw">,
+ *   seconds: number }} Advice
  */
 
 /**
  * What ADVI says: the best of several fits, and the picture of draws from it.
- * @param {Job} job settings: seed, steps (default 30,000), starts (3) and draws (1,000)
+ * @param {Job} job settings: seed, steps (default 1,500), starts (3) and draws (1,000)
  * @param {{ onProgress?: (progress: { done: number }) => void, onDone?: (advice: Advice) => void,
- *   onError?: (message: string) => void }} listeners done: the share of all steps
+ *   onError?: (message: string, worked: boolean) => void }} listeners done: the share of all steps
  */
 export function advise(job, { onProgress, onDone, onError }) {
   const started = performance.now();
   const settings = { draws: 1000, ...job.settings };
   const { tell, dismiss } = hire(1, listen, fail);
 
-  /** @param {string} message */
-  function fail(message) {
+  /** @param {string} message @param {boolean} hasWorked */
+  function fail(message, hasWorked) {
     dismiss();
-    onError?.(message);
+    onError?.(message, hasWorked);
   }
 
   /** @param {any} data */
@@ -223,10 +223,7 @@ export function advise(job, { onProgress, onDone, onError }) {
     if (kind === "fitting") onProgress?.({ done: share });
     if (kind !== "fitted") return;
     dismiss();
-    const { mean, sd, elbo, losses, best } = fit;
-    const picture = combine([chain]);
-    const seconds = (performance.now() - started) / 1000;
-    onDone?.({ ...picture, elbo: -losses[best], losses, best, history: elbo, fit: { mean, sd }, seconds });
+    onDone?.({ ...combine([chain]), fit, seconds: (performance.now() - started) / 1000 });
   }
 
   tell({ kind: "advise", job: { ...job, settings } });
