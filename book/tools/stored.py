@@ -163,11 +163,13 @@ def list_examples(page):
     doubted = data.X_test[page["find_ignorance"](page["p_test"]).argmax()]
     images = {name: page["asked"][name] for name in ("a 3, by hand", "a letter A", "a letter R", "noise")}
     images["most doubted digit"] = doubted
+    known = ("a 3, by hand", "most doubted digit")
     strokes = {name: page["STROKES"][name] for name in ("a face", "a house")}
-    return [{"name": name, "image": np.round(image, 4).tolist()} for name, image in images.items()] + [
+    examples = [{"name": name, "image": np.round(image, 4).tolist()} for name, image in images.items()] + [
         {"name": name, "strokes": [np.round(np.asarray(line, float), 3).tolist() for line in lines]}
         for name, lines in strokes.items()
     ]
+    return [example | {"stranger": example["name"] not in known} for example in examples]
 
 
 # --- flat_advi: networks of 40 weights, and where its maps are in their pictures

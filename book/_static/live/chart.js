@@ -7,9 +7,9 @@ import { make, makeDrawing } from "./stored.js";
 
 const MOST = Math.log2(10);  // bits of ten answers that are all as likely
 const GOLDEN = 0.618034;  // multiples of it fill a row evenly
-const DOUBTS = /** @type {const} */ (
-  [["total", "doubt", "mark"], ["noise", "noise", "mark"], ["ignorance", "ignorance", "limit"]]
-);
+/** What a doubt is called, and its mark. @typedef {"total" | "noise" | "ignorance"} Doubt */
+/** @type {Record<Doubt, string[]>} */
+const DOUBTS = { total: ["both together", "mark"], noise: ["noise", "mark"], ignorance: ["ignorance", "limit"] };
 const STRETCHED = { viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" };
 
 /**
@@ -43,13 +43,15 @@ function placeDots(p, k) {
 }
 
 /**
- * Fill a list with a scale for each doubt.
+ * Fill a list with a scale for each of some doubts.
  * @param {Element} list
  * @param {any} marks  bits, by doubt
+ * @param {Doubt[]} keys
  * @returns {((answer: Answer | null) => void)[]} how each scale is shown
  */
-export function fillDoubts(list, marks) {
-  return DOUBTS.map(([key, name, end]) => {
+export function fillDoubts(list, marks, keys) {
+  return keys.map((key) => {
+    const [name, end] = DOUBTS[key];
     const track = make("span", { class: "track", "aria-hidden": "true" }), number = make("b");
     const words = make("span", { class: "bits" }, number, ` bits, ${end} ${marks[key].toFixed(2)}`);
     track.style.setProperty("--mark", `${(100 * marks[key]) / MOST}%`);

@@ -25,9 +25,11 @@ const FRAME = `
 <ol class="pad-classes" start="0" aria-label="Probability of each digit"></ol>
 <p class="pad-note">Each dot is what one of the <span class="pad-count"></span> networks says; the bar ends at their
 mean.</p>
+<ul class="pad-doubts pad-decides" aria-label="Ignorance in bits"></ul>
+<details class="pad-fold"><summary>Noise, and both together</summary>
 <ul class="pad-doubts" aria-label="Doubt in bits"></ul>
 <p class="pad-note">Of the digits that the limit comes from, one in twenty lies above each mark. Ignorance decides.</p>
-</div>
+</details></div>
 <div class="pad-examples" role="group" aria-label="Examples"></div>
 <p class="pad-note">Draw with the mouse or a finger. By keyboard, arrow keys move the pen, Space puts it down and lifts
 it. <strong>What you draw stays in this browser; nothing is sent.</strong></p>
@@ -44,7 +46,11 @@ class Pad {
     this.find = (/** @type {string} */ selector) => /** @type {any} */ (box.querySelector(selector));
     this.paper = this.find(".pad-paper");
     this.find(".pad-count").textContent = about.draws;
-    this.charts = [...fillClasses(this.find(".pad-classes")), ...fillDoubts(this.find(".pad-doubts"), about.marks)];
+    this.charts = [
+      ...fillClasses(this.find(".pad-classes")),
+      ...fillDoubts(this.find(".pad-decides"), about.marks, ["ignorance"]),
+      ...fillDoubts(this.find(".pad-fold ul"), about.marks, ["noise", "total"]),
+    ];
     this.hearPointer();
     this.hearKeys();
     this.offerExamples();
@@ -163,7 +169,7 @@ class Pad {
   show() {
     const { side, limit } = this.about, seen = this.drawing.see(side);
     const answer = this.networks && seen ? ask(this.networks, seen, limit) : null;
-    const said = answer && describe(answer, limit);
+    const said = answer && describe(answer, limit, this.drawing.isStranger);
     showDrawing(this.paper, this.drawing, side);
     showImage(this.find(".pad-seen canvas"), seen ?? [], side);
     this.find(".pad-answer").textContent = said?.short ?? "?";

@@ -92,13 +92,18 @@ export const percent = (p) => `${Math.round(100 * p)}\u00a0%`;
  * An answer in words: the short one, and why.
  * @param {Answer} answer
  * @param {number} limit
+ * @param {boolean} [isStranger] whether what was shown is known to be no digit
  */
-export function describe({ mean, best, knows, ignorance }, limit) {
+export function describe({ mean, best, knows, ignorance }, limit, isStranger = false) {
   const guess = `${best}, ${percent(mean[best])}`;
   const digits = Math.abs(ignorance - limit) < 0.01 ? 4 : 2;  // "1.36, above 1.36" would be a riddle
   const bits = ignorance.toFixed(digits), most = limit.toFixed(digits);
+  const found = `ignorance ${bits} bits, below its limit of ${most}`;
+  if (knows && isStranger) {
+    return { short: guess, why: `${percent(mean[best])} sure, and wrong: not every stranger is noticed (${found}).` };
+  }
   return knows
-    ? { short: guess, why: `The networks agree well enough: ignorance ${bits} bits, below its limit of ${most}.` }
+    ? { short: guess, why: `The networks agree well enough: ${found}.` }
     : {
       short: "I don’t know",
       why: `because the networks disagree: ignorance ${bits} bits, above its limit of ${most}. Best guess: ${guess}.`,

@@ -3,6 +3,7 @@
 import { drawStrokes } from "./ink.js";
 
 /** @typedef {import("./ink.js").Point} Point */
+/** @typedef {{ image?: number[], strokes?: Point[][], stranger?: boolean }} Example stranger: it is no digit */
 
 export const STEPS = 12;  // of the keyboard's pen from edge to edge
 export const PEN = 0.08;  // as wide, against the pad, as that of the pad in a notebook
@@ -12,6 +13,7 @@ export class Drawing {
   constructor() {
     /** @type {Point[][]} */ this.strokes = [];
     /** @type {number[] | null} */ this.image = null;  // an example, shown in place of strokes
+    this.isStranger = false;  // whether it is known to be no digit
     this.down = false;
     this.column = this.row = STEPS / 2;
   }
@@ -19,12 +21,14 @@ export class Drawing {
   clear() {
     this.strokes = [];
     this.image = null;
+    this.isStranger = false;
     this.down = false;
   }
 
   /** Put the pen down. @param {Point} point  shares of the pad's width and height */
   press(point) {
     if (this.image) this.clear();
+    this.isStranger = false;
     this.strokes.push([point]);
     this.down = true;
   }
@@ -40,9 +44,10 @@ export class Drawing {
     this.down = false;
   }
 
-  /** Show an example, an image or strokes in any unit. @param {{ image?: number[], strokes?: Point[][] }} example */
-  show({ image, strokes }) {
+  /** Show an example, an image or strokes in any unit. @param {Example} example */
+  show({ image, strokes, stranger = false }) {
     this.clear();
+    this.isStranger = stranger;
     this.image = image ?? null;
     this.strokes = strokes ? fitPad(strokes) : [];
   }

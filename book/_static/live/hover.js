@@ -35,7 +35,8 @@ class Figure {
     this.count = about.methods[panels[0].method].draws.toLocaleString("en-GB");
     this.frame.append(this.layer);
     const rows = this.rows.map((row) => row.element);
-    this.frame.after(make("div", { class: "hover-said" }, this.where, ...rows, this.status));
+    this.said = make("div", { class: "hover-said waits" }, this.where, ...rows, this.status);
+    this.frame.after(this.said);
     this.follow();
   }
 
@@ -94,6 +95,7 @@ class Figure {
       this.panes[k].style.setProperty("--y", `${100 * down}%`);
     });
     if (!methods) return;
+    this.said.classList.remove("waits");
     const said = this.rows.map((row) => showAnswer(row, askNetworks(methods[row.method], x, y)));
     const place = `(${write(x)}, ${write(y)})${this.nameCross()}`;
     this.where.textContent = `At ${place}, ${this.count} networks say, from calm (0) to attack (1):`;
