@@ -16,25 +16,28 @@ from PIL import Image
 from tools.browser import launch_chromium, serve
 
 BOXES = {
-    "moons": ("flat_advi", ".live-stage", ".live-pad .live-row, .live-asks, .live-readout output"),
-    "tie": ("hierarchical_nuts", ".tie-stage", ".live-pad .live-row"),
-}  # the chapter, the part of its box to show, and what in it is a button
+    "moons": ("flat_advi", ".live-sliders, .live-more", ".live-draws > div", 4),
+    "tie": ("hierarchical_nuts", ".tie-slider", ".tie-others", 3),
+}  # the chapter; what in its box is a button; and what has how many columns, so that both sides are as high
 SITE = BOOK.parent / "_build" / "html"
 WIDTH, PATIENCE = 1440, 300_000  # CSS pixels; ms
 
 
 def take_still(chromium, address, name):
     """Write the picture of one box, once its chains agree, without its buttons."""
-    page_name, part, hidden = BOXES[name]
+    page_name, hidden, grid, columns = BOXES[name]
     context = chromium.new_context(viewport={"width": WIDTH, "height": 1200}, device_scale_factor=2)
     page = context.new_page()
     page.goto(f"{address}book/{page_name}.html")
     page.locator(f"figure.live-{name}").scroll_into_view_if_needed()
     page.locator(f"figure.live-{name} .live-box").scroll_into_view_if_needed()
     page.wait_for_selector(".live-box[data-state=agree]", timeout=PATIENCE)
-    page.add_style_tag(content=f":is({hidden}) {{ display: none !important; }}")
+    page.add_style_tag(
+        content=f":is({hidden}, .live-verdict, .live-readout) {{ display: none !important; }}"
+        f"{grid} {{ grid-template-columns: repeat({columns}, minmax(0, 1fr)) !important; }}"
+    )
     path = BOOK / "_static" / "live" / f"{name}.png"
-    page.locator(part).screenshot(path=path)
+    page.locator(".live-stage").screenshot(path=path)
     context.close()
     shrink(path)
     print(f"{path}: {path.stat().st_size:,} bytes")

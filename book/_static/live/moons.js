@@ -3,11 +3,11 @@
 
 import { CLASS_NAMES, startPad } from "./pad.js";
 import { findPlace, makeGrid, paintBoundary, paintCursor, paintMap, paintPoints, traceBoundary } from "./paint.js";
-import { PRESETS, SDS, WIDTHS, readHash, writeHash } from "./points.js";
-import { SETTINGS, SPOKEN, STRIP, listen, makeReport } from "./report.js";
+import { PRESETS, SDS, WIDTHS, readHash, writeHash, writePoints } from "./points.js";
+import { SETTINGS, SPOKEN, STRIP, listen, makeReport, writeHelp } from "./report.js";
 import { advise, sample } from "./sampler.js";
-import { makeRun, paintOnFrames, put } from "./watch.js";
-import { FAILED, sayAdvi, sayPlace } from "./words.js";
+import { makeRun, paintOnFrames, put, watchTheme } from "./watch.js";
+import { CLIMBS, FAILED, sayAdvi, sayPlace } from "./words.js";
 
 /** @typedef {import("./points.js").Drawing} Drawing */
 /** @typedef {{mean: Float32Array, noise: Float32Array, ignorance: Float32Array}} Maps */
@@ -15,7 +15,10 @@ import { FAILED, sayAdvi, sayPlace } from "./words.js";
 const SIDE = 40, GRID = makeGrid(SIDE);
 const DOUBTS = /** @type {const} */ (["noise", "ignorance"]);
 const TOPS = { noise: 1, ignorance: 0.6 }; // bits, where the ramps end
-const CLIMBS = "ADVI climbs …";
+/** The front page shows the box before Ana and her sensors: its classes are what is seen of them. */
+const SMALL = { names: ["blue", "orange"], what: "orange", presets: ["moons", "circles", "xor"] };
+const LARGE = { names: CLASS_NAMES, what: "an attack", presets: Object.keys(PRESETS) };
+const WALKING = "four chains walk", STANDING = "four chains rest";
 const FAN = 40; // boundaries of single networks, on the map of ignorance
 
 export const MARKS = [
@@ -33,54 +36,62 @@ const average = (values) => {
 /** Whether a map says anything: the prior's is one half everywhere, but for luck. @param {Float32Array} values */
 const says = (values) => values.some((p) => Math.abs(p - 0.5) > 0.05);
 
+/** Each preset as an address says it. */
+const WRITTEN = Object.entries(PRESETS).map(([key, { draw }]) => [writePoints(draw()), key]);
+
 /** The parts of a box as HTML; `id` keeps the names of two boxes apart. */
-function writeBox(/** @type {string} */ id) {
+function writeBox(/** @type {string} */ id, /** @type {typeof LARGE} */ { names, what, presets }, isSmall = false) {
   const button = (/** @type {string} */ action, /** @type {string} */ words) =>
     `<button type="button" data-do="${action}">${words}</button>`;
-  const presets = Object.entries(PRESETS).map(([key, { name }]) => button(`preset ${key}`, name)).join("");
-  const classes = CLASS_NAMES.map((name, k) => button(`class ${k}`, `${MARKS[k]}${name}`)).join("");
+  const options = presets.map((key) => `<option value="${key}">${PRESETS[key].name}</option>`).join("");
+  const classes = names.map((name, k) => button(`class ${k}`, `${MARKS[k]}${name}`)).join("");
   const views = DOUBTS.map((name) => `<div class="live-view live-${name}"><p>${name}</p>
     <canvas data-view="${name}" role="img" aria-label="Map of ${name}, nothing yet"></canvas>
-    <p class="live-scale" aria-hidden="true">0 <span class="live-ramp"></span> ${TOPS[name]} bit</p></div>`).join("");
+    <p class="live-scale" aria-hidden="true">0 <span class="live-ramp"></span> ${TOPS[name]} ${TOPS[name] === 1 ? "bit" : "bits"}</p></div>`).join("");
   const draws = [1, 2, 3, 4].map((k) =>
     `<canvas data-view="draw" role="img" aria-label="Latest network of chain ${k}"></canvas>`).join("");
+  const slider = (/** @type {string} */ name, /** @type {string} */ words, least = 0, most = 0) => `
+    <label for="${id}-${name}">${words}</label>
+    <input type="range" id="${id}-${name}" data-set="${name}" min="${least}" max="${most}" step="1">
+    <output for="${id}-${name}"></output>`;
+  const settings = `<div class="live-sliders">${slider("sd", "prior sd", 0, SDS.length - 1)}
+    ${slider("width", "units in a layer", WIDTHS.least, WIDTHS.most)}</div>`;
+  const more = `<div class="live-row live-more">
+    <label><input type="checkbox" data-set="biases"> constants</label>${button("advi", "What would ADVI say?")}</div>`;
+  const story = `<p class="live-story"><span>Each small map is one network that could explain the points, and it walks on to
+    the next. The large map is the mean of all that the four have met.</span> <span>Now you: put a point where ignorance
+    is dark, and watch it fade. Put one where noise is dark: it stays.</span></p>`;
+  const terms = ["chain", ...(isSmall ? [] : ["prior sd", "units", "constants"]), "noise", "ignorance"];
   return `
-<div class="live-row live-presets" role="group" aria-label="Begin with"><span>Begin with</span>${presets}</div>
+<div class="live-row live-tools">
+  <select data-set="preset" aria-label="Begin with"><option value="" hidden>Your points</option>${options}</select>
+  <span class="live-segments" role="group" aria-label="Next point">${classes}</span>
+  ${button("all", "Move a class")}${button("clear", "Clear")}
+  ${writeHelp(id, isSmall ? terms : [...terms, "R-hat", "ESS", "ADVI"])}
+</div>
 <div class="live-stage">
-  <div class="live-pad"><p>probability of an attack</p>
-    <canvas data-view="pad" tabindex="0" role="application" aria-roledescription="drawing pad"
-      aria-label="Points of two classes on a plane" aria-describedby="${id}-keys"></canvas>
-    <p class="live-readout"><span class="live-swatch" aria-hidden="true">0 <span class="live-ramp"></span> 1</span>
-      <output></output></p>
-    <div class="live-row"><span class="live-segments" role="group" aria-label="Next point">${classes}</span>
-      ${button("all", "Move a class")}${button("clear", "Clear")}</div>
+  <div class="live-main">
+    <div class="live-pad"><p>probability of ${what}
+      <span class="live-swatch" aria-hidden="true">0 <span class="live-ramp"></span> 1</span></p>
+      <canvas data-view="pad" tabindex="0" role="application" aria-roledescription="drawing pad"
+        aria-label="Points of two classes on a plane" aria-describedby="${id}-keys"></canvas>
+      <p class="live-readout"><output></output></p></div>
+    ${STRIP}${isSmall ? story : settings}
   </div>
   <div class="live-views">
     ${views}
-    <div class="live-view live-draws"><p>one network of each chain, walking</p><div>${draws}</div></div>
-    <div class="live-row live-asks">${button("advi", "What would ADVI say?")}${button("share", "Copy link")}</div>
+    <div class="live-view live-draws"><p>${WALKING}</p><div>${draws}</div></div>
   </div>
+  ${isSmall ? "" : more}
 </div>
-<div class="live-row live-sliders">
-  <label for="${id}-sd">prior sd</label>
-  <input type="range" id="${id}-sd" data-set="sd" min="0" max="${SDS.length - 1}" step="1">
-  <output for="${id}-sd"></output>
-  <label for="${id}-width">units in a layer</label>
-  <input type="range" id="${id}-width" data-set="width" min="${WIDTHS.least}" max="${WIDTHS.most}" step="1">
-  <output for="${id}-width"></output>
-</div>
-${STRIP}
-<p class="live-advi"></p><p class="live-shared"></p>
-<p id="${id}-keys" class="live-keys">
-  Tap to put a point, drag to move it, tap it to remove it. By keyboard: arrows move a
-  cursor, Enter puts or removes, M picks up and sets down, C changes the class.</p>
 ${SPOKEN}`;
 }
 
 /** Build a box into a figure. @param {HTMLElement} figure @param {HTMLElement} box */
 export function build(figure, box) {
-  const id = `live-${figure.id || "moons"}`;
-  box.innerHTML = writeBox(id);
+  const id = `live-${figure.id || "moons"}`, isSmall = figure.classList.contains("live-small");
+  const kind = isSmall ? SMALL : LARGE, { names, what } = kind;
+  box.innerHTML = writeBox(id, kind, isSmall);
   box.setAttribute("role", "group");
   box.setAttribute("aria-label", "Draw your own moons");
   const find = (/** @type {string} */ selector) => /** @type {any} */ (box.querySelector(selector));
@@ -129,13 +140,13 @@ export function build(figure, box) {
     return maps && { mean: maps.mean[k], noise: maps.noise[k], ignorance: maps.ignorance[k] };
   };
   const pad = startPad(canvases.pad, {
-    points: drawing.points, say, onLook: look, onChange: restart,
+    names, points: drawing.points, say, onLook: look, onChange: restart,
     chosen: () => chosen,
     movesAll: () => movesAll,
     choose: (label) => { chosen = label; refresh(); },
-    describe: (place) => sayPlace(readPlace(place)),
+    describe: (place) => sayPlace(readPlace(place), what),
     onHover: (place) => {
-      find(".live-readout output").value = place && seen.maps ? sayPlace(readPlace(place)) : "";
+      find(".live-readout output").value = place && seen.maps ? sayPlace(readPlace(place), what) : "";
     },
   });
 
@@ -148,10 +159,11 @@ export function build(figure, box) {
     const settings = { ...SETTINGS, draws: SETTINGS.draws * 2 ** drawing.longer, seed: drawing.seed };
     seen.fan = [];
     report.begin();
+    keep();
     return sample({ model: describeModel(), settings, points: GRID }, {
       onProgress: (progress) => { if (isCurrent() && report.follow(progress, settings)) take(progress); },
       onDone: (done) => { if (isCurrent()) finish(done); },
-      onError: () => { if (isCurrent()) report.conclude("failed", FAILED); },
+      onError: (_, worked) => { if (isCurrent()) report.fail(worked); },
     });
   });
 
@@ -169,7 +181,9 @@ export function build(figure, box) {
   function finish(done) {
     take(done);
     report.judge(done);
-    label(done);
+    box.toggleAttribute("data-told", true);
+    put(find(".live-draws p"), { textContent: STANDING });
+    label(current() ?? done);
   }
 
   /** Say of each map what it shows. @param {Maps} maps */
@@ -177,7 +191,7 @@ export function build(figure, box) {
     canvases.noise.setAttribute("aria-label", `Map of noise, ${average(noise).toFixed(2)} bit on average`);
     canvases.ignorance.setAttribute("aria-label", `Map of ignorance, ${average(ignorance).toFixed(2)} bit on average`);
     const share = Math.round((100 * mean.filter((/** @type {number} */ p) => p > 0.5).length) / mean.length);
-    canvases.pad.setAttribute("aria-label", `Points of two classes on a plane, of which ${share} % is called attack`);
+    canvases.pad.setAttribute("aria-label", `Points of two classes on a plane, of which ${share} % is called ${names[1]}`);
   }
 
   function restart() {
@@ -189,24 +203,30 @@ export function build(figure, box) {
     adviRun?.stop();
     seen.advi = null;
     report.begin();
+    put(find(".live-draws p"), { textContent: WALKING });
     if (showsAdvi) askAdvi();
     refresh();
     look();
     run.restart();
   }
 
+  /** Show ADVI's line, as it climbs and when it has arrived. @param {Partial<import("./report.js").Strip>} line */
+  const tell = (line) => report.showAdvi({ state: "climbs", share: 0, words: CLIMBS, numbers: "", ...line });
+
   function askAdvi() {
-    const words = find(".live-advi");
-    put(words, { textContent: CLIMBS }); // no words of the last points stand under new ones
+    tell({});
     adviRun = advise({ model: describeModel(), settings: { seed: drawing.seed }, points: GRID }, {
+      onProgress: ({ done }) => tell({ share: done }),
       onDone: (found) => {
-        if (!showsAdvi) return;
+        const { fit } = found, nuts = report.getState() === "agree" && seen.maps ? average(seen.maps.ignorance) : null;
         seen.advi = found;
-        words.textContent = sayAdvi(average(found.ignorance), seen.maps && average(seen.maps.ignorance), found.elbo);
-        say(words.textContent);
+        const line = sayAdvi(fit, drawing.points.length, average(found.ignorance), nuts);
+        tell({ state: fit.stopped && fit.alike ? "arrived" : "astray", share: 1, ...line });
+        say(`${line.words} ${line.numbers}`);
+        label(found);
         paint();
       },
-      onError: () => { words.textContent = FAILED; },
+      onError: () => tell({ state: "failed", words: FAILED }),
     });
   }
 
@@ -217,7 +237,11 @@ export function build(figure, box) {
       put(button, { "aria-pressed": String(k === chosen) });
     });
     put(find("[data-do=all]"), { "aria-pressed": String(movesAll) });
+    const written = writePoints(drawing.points);
+    put(find("[data-set=preset]"), { value: WRITTEN.find(([points]) => points === written)?.[1] ?? "" });
+    if (isSmall) return;
     put(find("[data-do=advi]"), { "aria-pressed": String(showsAdvi) });
+    put(find("[data-set=biases]"), { checked: drawing.biases });
     for (const [name, place] of /** @type {const} */ ([["sd", SDS.indexOf(drawing.sd)], ["width", drawing.width]])) {
       const input = find(`[data-set=${name}]`), text = String(drawing[name]);
       put(input, { value: String(place), "aria-valuetext": text });
@@ -228,31 +252,41 @@ export function build(figure, box) {
   /** @type {Record<string, (argument: string) => void>} */
   const actions = {
     class: (k) => { chosen = k === "0" ? 0 : 1; },
-    preset: (key) => {
-      drawing.points.splice(0, Infinity, ...PRESETS[key].draw());
-      drawing.biases = PRESETS[key].biases;
-      restart();
-    },
     all: () => { movesAll = !movesAll; },
     clear: () => {
       drawing.points.splice(0);
+      if (isSmall) drawing.biases = false; // there is no switch to take them out
       restart();
     },
     advi: () => {
       showsAdvi = !showsAdvi;
       adviRun?.stop();
+      seen.advi = null;
       if (showsAdvi) askAdvi();
-      else find(".live-advi").textContent = "";
+      else {
+        report.showAdvi(null);
+        if (seen.maps) label(seen.maps);
+      }
       paint();
     },
   };
-  listen(box, { drawing, report, run, begin, refresh, writeHash, readHash, actions });
+  const keep = listen(box, { drawing, report, run, begin, refresh, writeHash, readHash, actions });
+  /** @type {Record<string, (input: HTMLInputElement) => void>} */
+  const settings = {
+    sd: ({ value }) => { drawing.sd = SDS[Number(value)]; },
+    width: ({ value }) => { drawing.width = Number(value); },
+    biases: ({ checked }) => { drawing.biases = checked; },
+    preset: ({ value }) => {
+      drawing.points.splice(0, Infinity, ...PRESETS[value].draw());
+      drawing.biases = PRESETS[value].biases;
+    },
+  };
   box.addEventListener("input", (event) => {
     const input = /** @type {HTMLInputElement} */ (event.target);
-    if (input.dataset.set === "sd") drawing.sd = SDS[Number(input.value)];
-    else drawing.width = Number(input.value);
+    settings[/** @type {string} */ (input.dataset.set)](input);
     restart();
   });
+  watchTheme(paint);
   new ResizeObserver(paint).observe(canvases.pad);
   begin();
 }

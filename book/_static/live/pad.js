@@ -7,6 +7,7 @@ import { EXTENT, MOST_POINTS, snap } from "./points.js";
 /**
  * What a pad asks of the page around it.
  * @typedef {object} Owner
+ * @property {string[]} names  of the classes
  * @property {Point[]} points  the pad changes them in place
  * @property {() => 0 | 1} chosen  the class of the next point
  * @property {() => boolean} [movesAll]  whether a point takes its whole class along
@@ -149,7 +150,7 @@ function listenToKeys(canvas, owner, state) {
   let cursor = { x: 0, y: 0 };
   const step = (2 * EXTENT) / STEPS, here = () => findPoint(owner.points, cursor, 0.49 * step);
   const tell = (what = "") => {
-    const point = here(), there = point ? `${CLASS_NAMES[point.label]} here, ` : "";
+    const point = here(), there = point ? `${owner.names[point.label]} here, ` : "";
     owner.say([what, `${nameCell(cursor)}: ${there}${owner.describe(cursor)}`].filter(Boolean).join(". "));
   };
   const keep = (/** @type {number} */ value) => Math.min(EXTENT, Math.max(-EXTENT, value));
@@ -163,7 +164,7 @@ function listenToKeys(canvas, owner, state) {
     const point = here();
     if (point) removePoint(owner, point);
     else putPoint(owner, cursor);
-    tell(point ? "Removed" : `Put ${CLASS_NAMES[owner.chosen()]}`);
+    tell(point ? "Removed" : `Put ${owner.names[owner.chosen()]}`);
   };
   const carry = () => {
     const point = state.held ? null : here() ?? null;
@@ -177,7 +178,7 @@ function listenToKeys(canvas, owner, state) {
     Enter: toggle, " ": toggle, m: carry, Delete: remove, Backspace: remove,
     c: () => {
       owner.choose(owner.chosen() === 0 ? 1 : 0);
-      owner.say(`Next point: ${CLASS_NAMES[owner.chosen()]}`);
+      owner.say(`Next point: ${owner.names[owner.chosen()]}`);
     },
     Escape: () => { state.held = null; },
   };

@@ -3,15 +3,24 @@
 
 import { EXTENT } from "./points.js";
 
-export const CLASS_COLOURS = ["#0072B2", "#D55E00"];
-const INK = "#222222", PAPER = "#ffffff";
+/** What maps are painted with, on a light page and on a dark one, where they are dark too. */
+const THEMES = {
+  light: {
+    ink: "#222222", paper: "#ffffff", rim: "#ffffff", classes: ["#0072B2", "#D55E00"],
+    ramps: { probability: ["#5FA8D3", "#FFFFFF", "#F0935C"], doubt: ["#FFFFFF", "#9A7BC8", "#3F007D"] },
+  },
+  dark: {
+    ink: "#F4F4F4", paper: "#14181E", rim: "#14181E", classes: ["#7CC4F2", "#FFA36B"],
+    ramps: { probability: ["#1F6FA5", "#14181E", "#B8541C"], doubt: ["#14181E", "#6A4BA3", "#DCCBFF"] },
+  },
+};
+/** @typedef {keyof typeof THEMES} Theme @typedef {"probability" | "doubt"} Kind */
+/** @returns {Theme} */
+const findTheme = () => (document.documentElement.dataset.theme === "dark" ? "dark" : "light");
+/** The colours of the page as it is now. */
+export const getColours = () => THEMES[findTheme()];
 /** Pixels to the CSS pixel, at most: maps are smooth, and on a phone paint is dear. */
 const MOST_DENSE = window.matchMedia("(pointer: coarse)").matches ? 1.25 : 2;
-/** @type {Record<string, string[]>} */
-const RAMPS = {
-  probability: ["#5FA8D3", "#FFFFFF", "#F0935C"],
-  doubt: ["#FFFFFF", "#9A7BC8", "#3F007D"],
-};
 /** @typedef {Float32Array | number[]} Values */
 
 /** A ramp as 256 colours, each as a pixel of a picture has it. @param {string[]} stops */
@@ -24,7 +33,16 @@ function mixRamp(stops) {
   });
   return new Uint32Array(bytes.buffer);
 }
-const MIXED = Object.fromEntries(Object.entries(RAMPS).map(([kind, stops]) => [kind, mixRamp(stops)]));
+/** @type {Map<string, Uint32Array>} */
+const mixed = new Map();
+
+/** The ramp of a kind of map, on the page as it is now. @param {Kind} kind */
+function findRamp(kind) {
+  const theme = findTheme(), name = `${theme} ${kind}`;
+  const ramp = mixed.get(name) ?? mixRamp(THEMES[theme].ramps[kind]);
+  mixed.set(name, ramp);
+  return ramp;
+}
 
 /** The places of a square grid, first measurement fastest, as `bookkit.data.grid` orders them. @param {number} n */
 export function makeGrid(n) {
@@ -68,18 +86,18 @@ function findSquare(n) {
 /**
  * A value at each place as a smooth picture, over all of a canvas.
  * @param {HTMLCanvasElement} canvas
- * @param {Values | null} values null: white paper
- * @param {"probability" | "doubt"} kind
+ * @param {Values | null} values null: paper
+ * @param {Kind} kind
  * @param {number} [top] where the ramp ends
  */
 export function paintMap(canvas, values, kind, top = 1) {
   const { ctx, side } = fit(canvas);
   if (!values) {
-    ctx.fillStyle = PAPER;
+    ctx.fillStyle = getColours().paper;
     ctx.fillRect(0, 0, side, side);
     return;
   }
-  const n = Math.round(Math.sqrt(values.length)), ramp = MIXED[kind], scale = 255 / top;
+  const n = Math.round(Math.sqrt(values.length)), ramp = findRamp(kind), scale = 255 / top;
   const { square, small, image, pixels } = findSquare(n);
   for (let row = 0, i = 0; row < n; row++) {
     const from = (n - 1 - row) * n; // the first row of a picture is its upper one
@@ -124,7 +142,7 @@ export function paintBoundary(canvas, ends, alpha = 1, wide = 1.2) {
     ctx.lineTo(ends[k + 2] * side, ends[k + 3] * side);
   }
   ctx.globalAlpha = alpha;
-  ctx.strokeStyle = INK;
+  ctx.strokeStyle = getColours().ink;
   ctx.lineWidth = wide * scale;
   ctx.stroke();
   ctx.globalAlpha = 1;
@@ -150,40 +168,40 @@ function traceMark(ctx, x, y, label, size) {
 }
 
 /**
- * The points, each with a thin white rim; the one that is `held` with a dark ring.
+ * The points, each with a thin rim of paper; the one that is `held` with a dark ring.
  * @param {HTMLCanvasElement} canvas
  * @param {import("./points.js").Point[]} points
  * @param {number} size a radius, in CSS pixels
  * @param {import("./points.js").Point | null} [held]
  */
 export function paintPoints(canvas, points, size, held) {
-  const { ctx, side, scale } = fit(canvas);
+  const { ctx, side, scale } = fit(canvas), { ink, rim, classes } = getColours();
   for (const point of points) {
     const x = ((point.x + EXTENT) / (2 * EXTENT)) * side, y = (1 - (point.y + EXTENT) / (2 * EXTENT)) * side;
     traceMark(ctx, x, y, point.label, size * scale);
-    ctx.fillStyle = CLASS_COLOURS[point.label];
+    ctx.fillStyle = classes[point.label];
     ctx.fill();
     ctx.lineWidth = Math.max(0.75, size / 5) * scale;
-    ctx.strokeStyle = PAPER;
+    ctx.strokeStyle = rim;
     ctx.stroke();
     if (point !== held) continue;
     ctx.beginPath();
     ctx.arc(x, y, 2 * size * scale, 0, 2 * Math.PI);
     ctx.lineWidth = 2 * scale;
-    ctx.strokeStyle = INK;
+    ctx.strokeStyle = ink;
     ctx.stroke();
   }
 }
 
 /**
- * Where the keyboard is: a dark cross-hair with a white rim, to be seen on any colour.
+ * Where the keyboard is: a cross-hair of ink with a rim of paper, to be seen on any colour.
  * @param {HTMLCanvasElement} canvas
  * @param {{ x: number, y: number }} place
  */
 export function paintCursor(canvas, place) {
-  const { ctx, side, scale } = fit(canvas), r = 11 * scale;
+  const { ctx, side, scale } = fit(canvas), { ink, paper } = getColours(), r = 11 * scale;
   const x = ((place.x + EXTENT) / (2 * EXTENT)) * side, y = (1 - (place.y + EXTENT) / (2 * EXTENT)) * side;
-  for (const [colour, wide] of /** @type {[string, number][]} */ ([[PAPER, 5], [INK, 2]])) {
+  for (const [colour, wide] of /** @type {[string, number][]} */ ([[paper, 5], [ink, 2]])) {
     ctx.beginPath();
     for (const [dx, dy] of [[1, 0], [-1, 0], [0, 1], [0, -1]]) {
       ctx.moveTo(x + 0.55 * r * dx, y + 0.55 * r * dy);

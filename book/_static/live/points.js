@@ -110,5 +110,4 @@ export const PRESETS = {
     ...scatterAlong(corner(-1, 1), 8, 1), ...scatterAlong(corner(1, -1), 8, 1).map(({ x, y }) => snap(x + 0.1, y, 1)),
   ] },
   one: { name: "One class", biases: false, draw: () => scatterAlong(LOWER, 25, 1) },
-  none: { name: "Nothing", biases: false, draw: () => [] },
 };

@@ -1,54 +1,93 @@
 // @ts-check
-// The strip below a live box: how far the chains are, what they were found to be, and the button that goes on.
+// The strip under the pad: how far the chains are, what they were found to be, and the button that goes on. While the
+// maps are ADVI's, the strip is ADVI's too.
 
 import { MOST_LONGER } from "./points.js";
-import { findStage, wantsStillness } from "./watch.js";
-import { STARTED, STOPPED, sayProgress, sayVerdict } from "./words.js";
+import { findStage, put, wantsStillness } from "./watch.js";
+import { DAMAGED, FAILED, STARTED, STOPPED, sayProgress, sayVerdict } from "./words.js";
 
 export const SETTINGS = { chains: 4, tune: 400, draws: 500, targetAccept: 0.9 };
 
 const RUNS = {
-  running: "Stop", stopped: "Start again", failed: "Start again", doubt: "Walk longer", agree: "Another seed",
+  running: "Stop", stopped: "Start again", failed: "Start again", doubt: "Walk longer", agree: "Run again",
 };
 
 const STEP = 0.02; // of all draws, between two lines of progress: words on a long page cost more than pictures
 
 /** The strip as HTML, and the region that is spoken. */
 export const STRIP = `<div class="live-verdict">
-  <progress max="1" value="0" aria-label="Draws of four chains"></progress>
-  <p class="live-status">${STARTED}</p>
-  <button type="button" data-do="run">Stop</button></div>`;
+  <progress max="1" value="0" aria-label="How far the computation is"></progress>
+  <div><p class="live-status">${STARTED}</p><p class="live-numbers"></p></div>
+  <button type="button" data-do="run">Stop</button></div>
+<p class="live-shared"></p>`;
 export const SPOKEN = '<p class="live-spoken" role="status"></p>';
 
+/** Words of the strip that need saying, by name. @type {Record<string, string>} */
+const TERMS = {
+  chain: "A walk through networks that could explain the points. Four begin at different places.",
+  "R-hat": "How far the chains differ; 1 when they do not.",
+  ESS: "How many independent draws the chains are worth; we want 400.",
+  "prior sd": "How large weights are before any point is seen.",
+  units: "Hidden units, of each of the two layers.",
+  constants: "A third input that is always 1. Without it a network says of opposite places opposite things.",
+  noise: "Bits of doubt that all networks share: more points would not help.",
+  ignorance: "Bits of doubt since networks disagree: more points would help.",
+  ADVI: "A cheaper way, one normal distribution for each weight; its ELBO says how well they fit, the higher the better.",
+  "group sd": "How far the weights of a layer differ between categories.",
+  dial: "Its hand points to where attacks lie; thin hands are the latest networks of the four chains.",
+};
+
+/** The help behind "?": keys, words, and a link to what is drawn. @param {string} id @param {string[]} terms */
+export const writeHelp = (id, terms) => `<details class="live-help">
+  <summary><span aria-hidden="true">?</span><span class="live-unseen">Keys, words, link</span></summary>
+  <div><p id="${id}-keys">Tap to put a point, drag to move it, tap it to remove it. By keyboard: arrows move a
+    cursor, Enter puts or removes, M picks up and sets down, C changes the class.</p>
+  <dl>${terms.map((name) => `<dt>${name}</dt><dd>${TERMS[name]}</dd>`).join("")}</dl>
+  <p>The address of this page holds what you draw. <button type="button" data-do="share">Copy link</button></p></div>
+</details>`;
+
 /** @typedef {import("./sampler.js").Progress} Progress @typedef {import("./sampler.js").Done} Done */
+/** @typedef {{ state: string, share: number, words: string, numbers: string }} Strip what it shows */
 
 /** Run the strip of a box. @param {HTMLElement} box */
 export function makeReport(box) {
   const find = (/** @type {string} */ selector) => /** @type {any} */ (box.querySelector(selector));
+  /** @type {Strip} */
+  const chains = { state: "running", share: 0, words: STARTED, numbers: "" };
+  /** @type {Strip | null} */
+  let advi = null;
   let stage = -1, told = 0;
 
   /** Say something to who listens. @param {string} text */
   const say = (text) => { find(".live-spoken").textContent = text; };
 
+  /** Write the line of whoever's maps are shown. */
+  function show() {
+    const { state, share, words, numbers } = advi ?? chains;
+    if (box.dataset.state !== state) box.dataset.state = state;
+    put(find("progress"), { value: share });
+    put(find(".live-status"), { textContent: words });
+    put(find(".live-numbers"), { textContent: numbers });
+    const run = advi ? "Chains again" : RUNS[/** @type {keyof typeof RUNS} */ (chains.state)];
+    put(find("[data-do=run]"), { textContent: run });
+  }
+
   /** A new run begins: what was said of the last one no longer holds. */
   function begin() {
     stage = -1;
     told = 0;
-    if (box.dataset.state === "running" && find("progress").value === 0) return; // a hand drags: all stands already
-    box.dataset.state = "running";
-    find("progress").value = 0;
-    find(".live-status").textContent = STARTED;
-    find("[data-do=run]").textContent = RUNS.running;
+    Object.assign(chains, { state: "running", share: 0, words: STARTED, numbers: "" });
+    show();
   }
 
   /** Show how far a run is; true where its pictures are due. @param {Progress} progress @param {any} settings */
-  function follow({ chains }, settings) {
-    const share = chains.reduce((sum, { done }) => sum + done, 0) / chains.length;
+  function follow({ chains: all, seconds }, settings) {
+    const share = all.reduce((sum, { done }) => sum + done, 0) / all.length;
     const next = wantsStillness() ? findStage(share) : stage + 1;
     if (share - told >= STEP) {
       told = share;
-      find("progress").value = share;
-      find(".live-status").textContent = sayProgress(chains, settings);
+      Object.assign(chains, { share, words: sayProgress(all, settings, seconds) });
+      show();
     }
     if (next === stage) return false;
     stage = next;
@@ -58,29 +97,46 @@ export function makeReport(box) {
   /**
    * A run has ended.
    * @param {"agree" | "doubt" | "stopped" | "failed"} state
-   * @param {string} words
+   * @param {{ words: string, numbers?: string }} line
    */
-  function conclude(state, words) {
-    box.dataset.state = state;
-    find(".live-status").textContent = words;
-    find("[data-do=run]").textContent = RUNS[state];
-    say(words);
+  function conclude(state, { words, numbers = "" }) {
+    Object.assign(chains, { state, words, numbers });
+    show();
+    if (!advi) say(box.closest(".live-small") || !numbers ? words : `${words} ${numbers}`);
   }
 
   /** @param {Done} done */
   function judge({ verdict }) {
-    find("progress").value = 1;
+    chains.share = 1;
     conclude(verdict.converged ? "agree" : "doubt", sayVerdict(verdict));
   }
 
-  return { say, begin, follow, conclude, judge };
+  /** Give the strip to ADVI, or with null back to the chains. @param {Strip | null} line */
+  function showAdvi(line) {
+    advi = line;
+    show();
+  }
+
+  /** A run could not go on; where none ever could, the picture comes back. @param {boolean} worked */
+  function fail(worked) {
+    if (worked) conclude("failed", { words: FAILED });
+    else giveUp(box);
+  }
+
+  return { say, begin, follow, conclude, judge, showAdvi, fail, getState: () => chains.state, isAdvis: () => !!advi };
+}
+
+/** Let a figure be the picture that it was. @param {Element | null} box */
+export function giveUp(box) {
+  box?.closest("figure")?.classList.remove("is-live");
+  box?.remove();
 }
 
 /** @typedef {{ points: any[], seed: number, longer: number }} Drawing what all boxes keep in the address */
 
 /**
  * Let a box be used: its buttons, the one that goes on and the one that copies the link among them, and an address that
- * brings another drawing.
+ * holds what is drawn, and brings another drawing.
  * @template {Drawing} T
  * @param {HTMLElement} box
  * @param {object} owner
@@ -92,25 +148,49 @@ export function makeReport(box) {
  * @param {(drawing: T) => string} owner.writeHash
  * @param {(hash: string) => T | null} owner.readHash
  * @param {Record<string, (argument: string) => void>} owner.actions of the box's own buttons
+ * @returns {() => void} keeps what is drawn in the address
  */
 export function listen(box, { drawing, report, run, begin, refresh, writeHash, readHash, actions }) {
+  const first = `#${writeHash(drawing)}`, key = first.slice(0, first.indexOf("=") + 1);
+  const tell = (/** @type {string} */ words) => {
+    /** @type {HTMLElement} */ (box.querySelector(".live-shared")).textContent = words;
+    report.say(words);
+  };
+
   function goOn() {
-    if (box.dataset.state === "running") {
+    const state = report.getState();
+    if (report.isAdvis()) return actions.advi("");
+    if (state === "running") {
       run.stop();
-      report.conclude("stopped", STOPPED);
+      report.conclude("stopped", { words: STOPPED });
       return;
     }
-    if (box.dataset.state === "agree") drawing.seed += 1;
-    if (box.dataset.state === "doubt") drawing.longer = Math.min(MOST_LONGER, drawing.longer + 1);
+    if (state === "agree") drawing.seed += 1;
+    if (state === "doubt") drawing.longer = Math.min(MOST_LONGER, drawing.longer + 1);
     begin();
   }
 
+  /** The address holds the drawing, so that reload and Back bring it again; a deck of slides has its own use for it. */
+  function keep() {
+    const hash = `#${writeHash(drawing)}`, isUntouched = hash === first && !location.hash.startsWith(key);
+    if (isUntouched || hash === location.hash || box.closest(".reveal")) return;
+    try { history.replaceState(history.state, "", hash); } catch { /* a browser may be asked too often */ }
+  }
+
   async function share() {
-    history.replaceState(null, "", `#${writeHash(drawing)}`);
+    history.replaceState(history.state, "", `#${writeHash(drawing)}`);
     const copied = await navigator.clipboard?.writeText(location.href).then(() => true, () => false);
-    const words = copied ? "Link copied." : "The address of this page now holds your drawing.";
-    /** @type {HTMLElement} */ (box.querySelector(".live-shared")).textContent = words;
-    report.say(words);
+    tell(copied ? "Link copied." : "The address of this page holds your drawing.");
+  }
+
+  function take() {
+    const linked = readHash(location.hash);
+    if (!linked && location.hash.startsWith(key)) tell(DAMAGED);
+    if (!linked || location.hash === `#${writeHash(drawing)}`) return;
+    drawing.points.splice(0, Infinity, ...linked.points);
+    Object.assign(drawing, { ...linked, points: drawing.points });
+    box.scrollIntoView();
+    begin();
   }
 
   /** @type {Record<string, (argument: string) => void>} */
@@ -122,12 +202,7 @@ export function listen(box, { drawing, report, run, begin, refresh, writeHash, r
     all[action](argument);
     refresh();
   });
-  window.addEventListener("hashchange", () => {
-    const linked = readHash(location.hash);
-    if (!linked) return;
-    drawing.points.splice(0, Infinity, ...linked.points);
-    Object.assign(drawing, { ...linked, points: drawing.points });
-    box.scrollIntoView();
-    begin();
-  });
+  window.addEventListener("hashchange", take);
+  take();
+  return keep;
 }

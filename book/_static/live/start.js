@@ -23,7 +23,7 @@ async function wake(/** @type {HTMLElement} */ figure, /** @type {string} */ scr
   }
 }
 
-/** Wait for each box to come near; one that the address is about comes at once. */
+/** Wait for each box to come near; one that a link is about comes at once. A page that is reloaded stays where it was. */
 function watch() {
   const observer = new IntersectionObserver((entries) => {
     for (const { isIntersecting, target } of entries) {
@@ -33,10 +33,12 @@ function watch() {
       if (kind) wake(/** @type {HTMLElement} */ (target), KINDS[kind]);
     }
   }, { rootMargin: NEAR });
+  const [arrival] = performance.getEntriesByType("navigation");
+  const isLinked = /** @type {any} */ (arrival)?.type === "navigate";
   for (const [kind, word] of [["live-moons", "moons="], ["live-tie", "tie="]]) {
     document.querySelectorAll(`figure.${kind}`).forEach((figure) => {
       observer.observe(figure);
-      if (location.hash.startsWith(`#${word}`)) figure.scrollIntoView();
+      if (isLinked && location.hash.startsWith(`#${word}`)) figure.scrollIntoView();
     });
   }
 }

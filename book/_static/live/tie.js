@@ -4,12 +4,14 @@
 import { N_GROUPS, drawMine, drawOthers, measureDeviations, readHand } from "./groups.js";
 import { MARKS } from "./moons.js";
 import { CLASS_NAMES, startPad } from "./pad.js";
-import { findPlace, fit, makeGrid, paintBoundary, paintCursor, paintMap, paintPoints, traceBoundary } from "./paint.js";
+import {
+  findPlace, fit, getColours, makeGrid, paintBoundary, paintCursor, paintMap, paintPoints, traceBoundary,
+} from "./paint.js";
 import { readPoints, writePoints } from "./points.js";
-import { SETTINGS, SPOKEN, STRIP, listen, makeReport } from "./report.js";
+import { SETTINGS, SPOKEN, STRIP, listen, makeReport, writeHelp } from "./report.js";
 import { sample } from "./sampler.js";
-import { makeRun, paintOnFrames, put } from "./watch.js";
-import { FAILED, sayPlace } from "./words.js";
+import { makeRun, paintOnFrames, put, watchTheme } from "./watch.js";
+import { sayPlace } from "./words.js";
 
 const SIDE = 30, GRID = makeGrid(SIDE), PLACES = SIDE * SIDE;
 const MINE = N_GROUPS - 1; // the reader's is the last
@@ -18,8 +20,9 @@ const HIDDEN = [5, 5];
 /** How the six are tied, from one end of the slider to the other; a number is how much a weight of two correlates. */
 const TIES = /** @type {const} */ (["pooled", 0.9, 0.7, "learned", 0.4, 0.15, "none"]);
 const LEARNED = TIES.indexOf("learned");
-const WIDEST = 2.5; // group sd, at the end of a bar
-const GREEN = "#009E73", INK = "#222222"; // the hierarchical method's colour in the book
+const WIDEST = 3; // group sd, at the end of a bar
+const LEARNS = "group sds, learned: how unlike the six are in each layer", SET = "group sds, set by the slider, not learned";
+const GREEN = "#009E73"; // the hierarchical method's colour in the book
 
 /** @typedef {import("./points.js").Point} Point */
 /** @typedef {{points: Point[], tie: number, seed: number, longer: number}} Drawing */
@@ -46,36 +49,38 @@ function writeBox(id) {
   const button = (/** @type {string} */ action, /** @type {string} */ words) =>
     `<button type="button" data-do="${action}">${words}</button>`;
   const under = `<div class="tie-under"><canvas class="tie-dial" role="img" aria-label="Dial"></canvas>
-    <span class="tie-own"></span></div>`;
+    <span class="tie-own"><span class="tie-word">own way </span><b></b></span></div>`;
   const others = Array.from({ length: MINE }, (_, g) => `<div class="tie-one">
     <canvas data-group="${g}" role="img" aria-label="Category ${g + 1}"></canvas>${under}</div>`).join("");
   const bars = [1, 2, 3].map((k) => `<p><span>layer ${k}</span>
     <meter min="0" max="${WIDEST}" value="0" aria-label="group sd of layer ${k}"></meter>
     <output>0</output></p>`).join("");
   return `
-<div class="tie-stage">
-  <div class="live-pad"><p>yours</p>
-    <canvas data-group="${MINE}" tabindex="0" role="application" aria-roledescription="drawing pad"
-      aria-label="Your points of two classes on a plane" aria-describedby="${id}-keys"></canvas>
-    ${under}
-    <div class="live-row"><span class="live-segments" role="group" aria-label="Next point">
-      ${CLASS_NAMES.map((name, k) => button(`class ${k}`, `${MARKS[k]}${name}`)).join("")}</span>
-      ${button("few", "Four points")}${button("clear", "None")}</div>
+<div class="live-row live-tools">
+  <span class="live-segments" role="group" aria-label="Next point">
+    ${CLASS_NAMES.map((name, k) => button(`class ${k}`, `${MARKS[k]}${name}`)).join("")}</span>
+  ${button("few", "Reset")}${button("clear", "Clear")}
+  ${writeHelp(id, ["dial", "group sd", "chain", "R-hat", "ESS"])}
+</div>
+<div class="live-stage tie-stage">
+  <div class="live-main">
+    <div class="live-pad"><p>yours: probability of an attack
+      <span class="live-swatch" aria-hidden="true">0 <span class="live-ramp"></span> 1</span></p>
+      <canvas data-group="${MINE}" tabindex="0" role="application" aria-roledescription="drawing pad"
+        aria-label="Your points of two classes on a plane" aria-describedby="${id}-keys"></canvas>
+      ${under}<p class="live-readout"><output></output></p></div>
+    <div class="tie-slider"><label for="${id}-tie">how tied</label><output for="${id}-tie"></output>
+      <input type="range" id="${id}-tie" min="0" max="${TIES.length - 1}" step="1">
+      <span aria-hidden="true">one for all</span><span aria-hidden="true">each alone</span></div>
+    ${STRIP}
   </div>
-  <div><p class="tie-title">five others</p>
-    <div class="tie-others">${others}
-      <div class="tie-sds"><p>group sds: how unlike each layer may be</p>${bars}</div></div>
+  <div class="tie-views"><p class="tie-title">five others</p>
+    <div class="tie-others">${others}<div class="tie-sds"><p></p>${bars}</div></div>
+    <p class="tie-note"><em>Own way</em>: how far a map is from the mean of all six. A hand points to where attacks
+      lie.</p>
   </div>
 </div>
-<div class="live-row tie-slider"><label for="${id}-tie">how tied</label><span aria-hidden="true">one for all</span>
-  <input type="range" id="${id}-tie" min="0" max="${TIES.length - 1}" step="1">
-  <span aria-hidden="true">each alone</span>
-  <output for="${id}-tie"></output>${button("share", "Copy link")}</div>
-${STRIP}<p class="live-shared"></p>
-<p id="${id}-keys" class="live-keys">
-  Tap to put a point, drag to move it, tap it to remove it. By keyboard: arrows move a
-  cursor, Enter puts or removes, M picks up and sets down, C changes the class. A hand points to where attacks lie; thin
-  hands are the latest networks of the four chains.</p>${SPOKEN}`;
+${SPOKEN}`;
 }
 
 /**
@@ -89,13 +94,13 @@ function paintDial(canvas, mean, latest) {
   ctx.clearRect(0, 0, side, side);
   ctx.beginPath();
   ctx.arc(middle, middle, r, 0, 2 * Math.PI);
-  ctx.fillStyle = "#fff";
+  ctx.fillStyle = getColours().paper;
   ctx.fill();
   ctx.lineWidth = 1.5 * scale;
   ctx.strokeStyle = GREEN;
   ctx.stroke();
   const thin = latest.map((map) => ({ ...readHand(map), wide: 1, colour: GREEN }));
-  const thick = mean ? [{ ...readHand(mean), wide: 2.5, colour: INK }] : [];
+  const thick = mean ? [{ ...readHand(mean), wide: 2.5, colour: getColours().ink }] : [];
   for (const { angle, length, wide, colour } of [...thin, ...thick]) {
     ctx.beginPath();
     ctx.moveTo(middle, middle);
@@ -155,13 +160,16 @@ export function build(figure, box) {
   function tell(deviations) {
     told = performance.now();
     deviations.forEach((far, g) => {
-      put(under[g].querySelector(".tie-own"), { textContent: `own way ${Math.round(100 * far)}\u00a0%` });
+      put(under[g].querySelector(".tie-own b"), { textContent: `${Math.round(100 * far)}\u00a0%` });
     });
     list(".tie-sds meter").forEach((meter, k) => {
       const sd = seen.sds[`sd${k + 1}`] ?? 0;
       meter.value = sd;
       put(list(".tie-sds output")[k], { value: sd.toFixed(2) });
     });
+    const isLearned = TIES[drawing.tie] === "learned";
+    find(".tie-sds").classList.toggle("is-set", !isLearned);
+    put(find(".tie-sds p"), { textContent: isLearned ? LEARNS : SET });
   }
 
   const readPlace = (/** @type {{ x: number, y: number }} */ place) => {
@@ -169,7 +177,8 @@ export function build(figure, box) {
     return maps && { mean: maps.mean[k], noise: maps.noise[k], ignorance: maps.ignorance[k] };
   };
   const pad = startPad(canvases[MINE], {
-    points: drawing.points, say, onLook: look, onChange: restart, onHover: () => {},
+    names: CLASS_NAMES, points: drawing.points, say, onLook: look, onChange: restart,
+    onHover: (place) => { find(".live-readout output").value = place && seen.maps ? sayPlace(readPlace(place)) : ""; },
     chosen: () => chosen,
     choose: (label) => { chosen = label; refresh(); },
     describe: (place) => sayPlace(readPlace(place)),
@@ -178,6 +187,7 @@ export function build(figure, box) {
   const run = makeRun(box, (isCurrent) => {
     const settings = { ...SETTINGS, draws: SETTINGS.draws * 2 ** drawing.longer, seed: drawing.seed };
     report.begin();
+    keep();
     return sample(describeJob(settings), {
       onProgress: (progress) => { if (isCurrent() && report.follow(progress, settings)) take(progress); },
       onDone: (done) => {
@@ -186,7 +196,7 @@ export function build(figure, box) {
         report.judge(done);
         label();
       },
-      onError: () => { if (isCurrent()) report.conclude("failed", FAILED); },
+      onError: (_, worked) => { if (isCurrent()) report.fail(worked); },
     });
   });
 
@@ -253,11 +263,12 @@ export function build(figure, box) {
       restart();
     },
   };
-  listen(box, { drawing, report, run, begin, refresh, writeHash, readHash, actions });
+  const keep = listen(box, { drawing, report, run, begin, refresh, writeHash, readHash, actions });
   find("input").addEventListener("input", (/** @type {any} */ event) => {
     drawing.tie = Number(event.target.value);
     restart();
   });
+  watchTheme(paint);
   new ResizeObserver(paint).observe(canvases[MINE]);
   begin();
 }

@@ -11,20 +11,20 @@ const PATIENCE = 150; // milliseconds after the last change
  */
 
 /**
- * Keep one job at a time. It is started anew by `restart`, rests while the box is out of sight or the tab in the
- * background, and is dropped by `stop`.
+ * Keep one job at a time. The first one waits until the pad is seen; a job is started anew by `restart`, rests while the
+ * box is out of sight or the tab in the background, and is dropped by `stop`.
  * @param {Element} box
  * @param {(isCurrent: () => boolean) => Handle} begin
  */
 export function makeRun(box, begin) {
   /** @type {Handle | null} */ let handle = null;
   /** @type {number | undefined} */ let timer;
-  let inSight = false, isWanted = false, turn = 0;
+  let inSight = false, wasSeen = false, isWanted = false, turn = 0;
 
   function follow() {
     const isSeen = inSight && !document.hidden;
     box.toggleAttribute("data-resting", !isSeen);
-    if (isSeen && isWanted) start();
+    if (isSeen && isWanted && wasSeen) start();
     else if (isSeen) handle?.resume();
     else handle?.pause();
   }
@@ -55,6 +55,13 @@ export function makeRun(box, begin) {
     inSight = entries[entries.length - 1].isIntersecting;
     follow();
   }, { threshold: 0.1 }).observe(box);
+  const waiting = new IntersectionObserver((entries) => {
+    if (!entries.some(({ isIntersecting }) => isIntersecting)) return;
+    wasSeen = true;
+    waiting.disconnect();
+    follow();
+  }, { threshold: 0.6 });
+  waiting.observe(/** @type {Element} */ (box.querySelector("[role=application]")));
   document.addEventListener("visibilitychange", follow);
   return { restart, stop };
 }
@@ -81,7 +88,7 @@ export function paintOnFrames(painters) {
 /**
  * Write what differs: on a long page a word written again costs as much as a new one.
  * @param {any} element
- * @param {Record<string, string>} properties such as textContent and value; with a dash in its name, an attribute
+ * @param {Record<string, any>} properties such as textContent and value; with a dash in its name, an attribute
  */
 export function put(element, properties) {
   for (const [name, value] of Object.entries(properties)) {
@@ -89,6 +96,11 @@ export function put(element, properties) {
       if (element.getAttribute(name) !== value) element.setAttribute(name, value);
     } else if (element[name] !== value) element[name] = value;
   }
+}
+
+/** Paint again when the page turns dark or light. @param {() => void} paint */
+export function watchTheme(paint) {
+  new MutationObserver(paint).observe(document.documentElement, { attributeFilter: ["data-theme"] });
 }
 
 /** Whether a reader asked for less motion. */
