@@ -16,16 +16,16 @@ from PIL import Image
 from tools.browser import launch_chromium, serve
 
 BOXES = {
-    "moons": ("flat_advi", ".live-sliders, .live-more", ".live-draws > div", 4),
-    "tie": ("hierarchical_nuts", ".tie-slider", ".tie-others", 3),
-}  # the chapter; what in its box is a button; and what has how many columns, so that both sides are as high
+    "moons": ("flat_advi", ".live-sliders, .live-more", ".live-draws > div", 4, "1fr 1.1fr"),
+    "tie": ("hierarchical_nuts", ".tie-slider", ".tie-others", 3, "1fr 1.2fr"),
+}  # the chapter; what in its box is a button; what has how many columns, and how wide both sides are to be as high
 SITE = BOOK.parent / "_build" / "html"
 WIDTH, PATIENCE = 1440, 300_000  # CSS pixels; ms
 
 
 def take_still(chromium, address, name):
     """Write the picture of one box, once its chains agree, without its buttons."""
-    page_name, hidden, grid, columns = BOXES[name]
+    page_name, hidden, grid, columns, sides = BOXES[name]
     context = chromium.new_context(viewport={"width": WIDTH, "height": 1200}, device_scale_factor=2)
     page = context.new_page()
     page.goto(f"{address}book/{page_name}.html")
@@ -35,7 +35,9 @@ def take_still(chromium, address, name):
     page.add_style_tag(
         content=f":is({hidden}, .live-verdict, .live-readout) {{ display: none !important; }}"
         f"{grid} {{ grid-template-columns: repeat({columns}, minmax(0, 1fr)) !important; }}"
+        f".live-stage {{ grid-template-columns: {sides} !important; }}"
     )
+    page.wait_for_timeout(1000)  # maps are painted at their new size
     path = BOOK / "_static" / "live" / f"{name}.png"
     page.locator(".live-stage").screenshot(path=path)
     context.close()

@@ -18,7 +18,7 @@ const TOPS = { noise: 1, ignorance: 0.6 }; // bits, where the ramps end
 /** The front page shows the box before Ana and her sensors: its classes are what is seen of them. */
 const SMALL = { names: ["blue", "orange"], what: "orange", presets: ["moons", "circles", "xor"] };
 const LARGE = { names: CLASS_NAMES, what: "an attack", presets: Object.keys(PRESETS) };
-const WALKING = "four chains walk", STANDING = "four chains rest";
+const WALKING = "four networks walk", STANDING = "four networks";
 const FAN = 40; // boundaries of single networks, on the map of ignorance
 
 export const MARKS = [
