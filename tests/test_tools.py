@@ -87,7 +87,7 @@ def test_the_narrow_normal_has_the_mean_variance_of_each_layer():
         name: (("chain", "draw", *(f"{name}_{i}" for i in range(len(shape)))), rng.normal(size=(2, 3, *shape)))
         for name, shape in shapes.items()
     } | {f"sd{k}": (("chain", "draw"), rng.uniform(size=(2, 3))) for k in (1, 2, 3)})  # fmt: skip
-    _, cholesky = frames.find_narrow_normal(posterior)
+    _, cholesky = frames.find_learned_prior(posterior)
     variances = np.split(np.diag(cholesky) ** 2, [24, 168])
     for k, found in enumerate(variances, 1):
         np.testing.assert_allclose(found, np.mean(posterior[f"sd{k}"].values ** 2))

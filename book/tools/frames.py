@@ -103,12 +103,12 @@ def describe_factor(factor, right, converged):
 
 
 def draw_new_category():
-    """A new category with 0 to 50 points: N(0, 1) beside the narrow normal around what eighteen categories share."""
+    """A newcomer with 0 to 50 labelled moments: N(0, 1) beside the learned prior of `informed_priors`."""
     _, tree = fit_hierarchical()
     posterior = tree["posterior"].dataset
     new = data.rotated_moons(seed=201, n_groups=1, n_train=50, n_test=500).group(0)
     grid, n_weights = data.grid(N_GRID), 180
-    known = {"N(0, 1)": (np.zeros(n_weights), np.eye(n_weights)), "what eighteen share": find_narrow_normal(posterior)}
+    known = {"N(0, 1)": (np.zeros(n_weights), np.eye(n_weights)), "the learned prior": find_learned_prior(posterior)}
     compiled = None
     for n in SIZES:
         figure, axes = plt.subplots(1, 2, figsize=(7.2, 4.1), sharex=True, sharey=True)
@@ -134,9 +134,9 @@ def draw_new_category():
             plots.plot_surface(prediction.predict_probability(weights, grid).mean(axis=0), ax)
             if n:
                 plots.plot_points(X, y, ax, size=26, label=False)
-            ax.set_title(f"{name}: {found[name]:.0f} % right" if n else f"{name}, before any point", fontsize=10)
-        figure.supxlabel("first feature (scaled)", fontsize=9)
-        figure.supylabel("second feature (scaled)", fontsize=9)
+            ax.set_title(f"{name}: {found[name]:.0f} % right" if n else f"{name}, before any moment", fontsize=10)
+        figure.supxlabel("first measurement (scaled)", fontsize=9)
+        figure.supylabel("second measurement (scaled)", fontsize=9)
         yield str(n), figure, describe_size(n, found)
 
 
@@ -146,7 +146,7 @@ def cut(draws):
     return {"w1": w1.reshape(-1, 2, 12), "w2": w2.reshape(-1, 12, 12), "w3": w3}
 
 
-def find_narrow_normal(posterior):
+def find_learned_prior(posterior):
     """Centre of the aligned group means, and the group sds around it, as in the chapter `informed_priors`."""
     labelling = priors.align_posterior(posterior, seed=SEED)
     means = {f"w{k}": np.concatenate(posterior[f"mu{k}"].values) for k in (1, 2, 3)}
@@ -160,11 +160,14 @@ def describe_size(n, found):
     right = " and ".join(f"{value:.0f} percent with {name}" for name, value in found.items())
     if n == 0:
         return (
-            "Two class probability surfaces of a new category before any point. N(0, 1) has no opinion anywhere; "
-            "what eighteen share is pale, with an S-shaped boundary."
+            "Two maps of the probability of an attack, for a newcomer without a labelled moment. N(0, 1) has no opinion "
+            "anywhere; the learned prior is pale, with an S-shaped boundary."
         )
-    points = "one point" if n == 1 else f"{n} points"
-    return f"Two class probability surfaces of a new category with {points}. Of 500 test points {right} are right."
+    moments = "one labelled moment" if n == 1 else f"{n} labelled moments"
+    return (
+        f"Two maps of the probability of an attack, for a newcomer with {moments}. "
+        f"Of 500 other moments {right} are right."
+    )
 
 
 def draw_growth_curve():
@@ -195,7 +198,7 @@ def describe_weighings(k, low, high, grams):
 SLIDERS = {
     "growth_curve": ("Weighings so far", draw_growth_curve),
     "group_sd": ("Group standard deviations, times", draw_group_sd),
-    "new_category": ("Points in the new category", draw_new_category),
+    "new_category": ("Labelled moments of the newcomer", draw_new_category),
 }
 
 
