@@ -160,8 +160,8 @@ def describe_size(n, found):
     right = " and ".join(f"{value:.0f} percent with {name}" for name, value in found.items())
     if n == 0:
         return (
-            "Two maps of the probability of an attack, for a newcomer without a labelled moment. N(0, 1) has no opinion "
-            "anywhere; the learned prior is pale, with an S-shaped boundary."
+            "Two maps of the probability of an attack, for a newcomer without a labelled moment. "
+            "N(0, 1) has no opinion anywhere; the learned prior is pale, with an S-shaped boundary."
         )
     moments = "one labelled moment" if n == 1 else f"{n} labelled moments"
     return (
