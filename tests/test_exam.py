@@ -28,6 +28,8 @@ error = 100 * sqrt(0.86 * 0.14 / 900)
 difference = np.repeat([1, -1, 0], [41, 32, 900 - 73])
 COMPUTED[1] = f"{error:.2f}", f"{100 * difference.mean():.2f}", f"{100 * difference.std() / sqrt(900):.2f}"
 COMPUTED[2] = f"{100 * norm.cdf(1):.1f}", f"{100 * sqrt(0.9 * 0.1 / 100):.1f}", f"{(90 - 100 * norm.cdf(1)) / 3:.1f}"
+limit = 100 * sqrt(norm.cdf(1) * norm.sf(1) / 100)
+COMPUTED[2] += f"{limit:.1f}", f"{(90 - 100 * norm.cdf(1)) / limit:.1f}"
 logit = np.array([-2, 0, 4])
 COMPUTED[3] = f"{expit(logit).mean():.2f}", f"{expit(logit.mean()):.2f}"
 COMPUTED[4] = f"{2 * 5 + 5 * 5 + 5}", f"{2 * 12 + 12 * 12 + 12}", f"{2 * 12 + 12 * 12 + 12 + 12 + 12 + 1}"
@@ -60,7 +62,7 @@ COMPUTED[17] = f"{one:,}", f"{one**2:,}"
 COMPUTED[19] = (f"{sqrt(0.2**2 + 0.5**2):.2f}",)
 learned, coin = np.mean([0.02, 0.01, 0.005, 0.005]), 0.5**5
 COMPUTED[20] = f"{learned:.3f}", f"{coin:.3f}", f"{log(learned / coin):.1f}"
-COMPUTED[21] = f"{log2(10):.2f}", f"{400 * 5 // 100}", f"{100 * sqrt(0.05 * 0.95 / 400):.1f}"
+COMPUTED[21] = f"{log2(10):.2f}", f"{400 * 5 // 100}", f"{100 * sqrt(0.05 * 0.95 / 400):.1f}", f"{100 * sqrt(0.05 * 0.95 * 2 / 400):.1f}"
 digits, letters = [0.1, 0.2, 0.4], [0.3, 0.5]
 auroc = np.mean([letter > digit for letter in letters for digit in digits])
 COMPUTED[22] = f"{auroc:.2f}", f"{ceil(0.95 * (399 + 1))}"
@@ -83,10 +85,12 @@ new = norm.cdf(3.0 / sqrt(0.9**2 + error**2))
 lucky = norm.cdf(0.5 / 0.9)
 COMPUTED[28] = f"{error:.2f}", f"{100 * new:.1f}", f"{100 * lucky:.0f}", f"{0.9 / 0.4:.2f}"
 COMPUTED[29] = f"{400 * 1.5 * 31 * 20e-6:.2f}", f"{(2.1 - 1.9) / 0.5:.1f}"
+rounds = ceil(1000 / 16)
 COMPUTED[30] = (
-    f"{1000 * 8.05 / 16:.0f}",
+    f"{rounds * 8.05:.0f}",
+    f"{rounds}",
     f"{100 * 0.05 / 8:.1f}",
-    f"{100 * 1000 * 8 / 16 / (1000 * 8.05 / 16 + 60):.0f}",
+    f"{100 * 1000 * 8 / 16 / (rounds * 8.05 + 60):.0f}",
 )
 
 EXAM = (Path(__file__).parents[1] / "book" / "teach" / "exam.md").read_text(encoding="utf8")
@@ -99,7 +103,7 @@ def test_every_number_in_an_answer_is_computed_or_given_and_marks_add_up_to_six(
     assert set(COMPUTED) <= set(QUESTIONS)
     for number, text in QUESTIONS.items():
         question, _, rest = text.split("points\n", 1)[1].partition(":::{admonition}")
-        answer = rest.split("dropdown\n\n")[1].split("\n\n- ")[0]
+        answer = rest.split("exam-answer\n\n")[1].split("\n\n- ")[0]
         bold = [NUMBER.findall(text)[0] for text in re.findall(r"\*\*([^*]+)\*\*", answer)]
         computed = set(COMPUTED.get(number, []))
         assert set(bold) == computed, number

@@ -1,6 +1,7 @@
 """All pages of the site: each test walks them and collects what is wrong, first in the files, then in a browser."""
 
 import base64
+import io
 import json
 import re
 from collections import Counter
@@ -16,6 +17,7 @@ from book_tables import tidy_table
 from bookkit.claims import MIME, find_verdicts
 from bs4 import BeautifulSoup
 from PIL import Image
+from pypdf import PdfReader
 from tools.browser import find_colour_violations, find_form_violations, open_context, open_tab, unfold
 
 ROOT = Path(__file__).parents[1]
@@ -421,6 +423,26 @@ KINDS = [
     "book/flat_advi.html", "book/replication.html", "book/index.html", "book/claims_register.html", "book/api.html",
     "book/glossary.html", "book/teach/week-3.html", "book/teach/entry_test.html", "book/cite.html", "search.html",
 ]  # fmt: skip
+
+
+def test_exam_and_entry_test_are_printed_without_answers_and_the_exam_with_them_where_its_address_asks(
+    address, chromium
+):
+    printed = {}
+    with open_context(chromium) as context:
+        for name in ("exam.html", "exam.html?answers", "entry_test.html"):
+            with open_tab(context, f"{address}book/teach/{name}") as (page, _):
+                pages = PdfReader(io.BytesIO(page.pdf(prefer_css_page_size=True))).pages
+                printed[name] = " ".join(" ".join(page.extract_text() for page in pages).split())
+    assert {name: text.count("Answer and marks") for name, text in printed.items()} == {
+        "exam.html": 0,
+        "exam.html?answers": 30,
+        "entry_test.html": 0,
+    }
+    assert "five of six pairs" in printed["exam.html?answers"]
+    assert "five of six pairs" not in printed["exam.html"]
+    assert "30. Many machines" in printed["exam.html"]
+    assert "What a wrong answer tells" not in printed["entry_test.html"]
 
 
 def test_axe_finds_nothing_on_a_page_of_each_kind(address, chromium):

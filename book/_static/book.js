@@ -116,6 +116,9 @@ function excuseSearch() {
   });
 }
 
+/** An exam is printed without its answers, and with them where its address says so (print.css). */
+if (new URLSearchParams(location.search).has("answers")) document.documentElement.classList.add("with-answers");
+
 window.addEventListener("hashchange", openFolds);
 document.addEventListener("DOMContentLoaded", addFoldsSwitch);
 window.addEventListener("load", () => {

@@ -20,6 +20,7 @@ TITLE = "Hierarchical Bayesian Neural Networks with PyMC"
 # boxes and solutions are opened; folded code stays folded, and print.css leaves it out
 PREPARE = """() => {
   const published = document.querySelector("link[rel=canonical]").href;
+  document.documentElement.classList.add("with-answers");
   document.querySelectorAll("button.toggle-button-hidden").forEach((button) => button.click());
   document.querySelectorAll("main details:not(.hide)").forEach((details) => { details.open = true; });
   document.querySelectorAll("img[loading=lazy]").forEach((image) => { image.loading = "eager"; });
