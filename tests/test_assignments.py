@@ -196,7 +196,7 @@ def test_right_answers_lose_nothing_however_they_are_written(name, data_set):
 @pytest.mark.parametrize("name", RUN)
 def test_what_is_no_answer_at_all_is_told_so_in_a_sentence(name):
     for part in graded.list_parts(name):
-        for odd in ("None", "'one'", "[[1], [2, 3]]", "found.does_not_exist", "print", "{}"):
+        for odd in ("None", "globals().get('wanted')", "'one'", "[[1], [2, 3]]", "found.does_not_exist", "print", "{}"):
             errors = [error for error in graded.judge(name, part, graded.wrap(name, part, odd)).values() if error]
             assert errors
             for kind, message in errors:
@@ -215,6 +215,96 @@ def test_a_mistake_in_one_part_costs_nothing_in_the_others(name):
             lost = {test for test in full if points[test] < full[test]}
             assert lost, f"{part} is wrong, and nothing loses points"
             assert lost <= set(tests), f"{part} is wrong, and {lost} lose points"
+
+
+LEANING = {
+    "a forward of many networks at once": {
+        "forward": """
+def forward(w1, w2, w3, X):
+    hidden = np.tanh(np.tanh(X @ w1) @ w2)
+    return 1 / (1 + np.exp(-np.matmul(hidden, w3[..., None])[..., 0]))
+""",
+        "prior": """
+def prior_share_sure(n_draws, seed):
+    p = forward(*draw_weights(n_draws, seed=seed), np.array([[2.0, 0.0]]))[:, 0]
+    sure = (p < 0.05) | (p > 0.95)
+    return sure.mean(), sure.std() / np.sqrt(n_draws)
+""",
+    },
+    "a split of all batches at once": {
+        "split": """
+def split(draws):
+    p = np.clip(draws, 1e-300, 1 - 1e-16)
+    noise = -(p * np.log2(p) + (1 - p) * np.log2(1 - p)).mean(axis=-2)
+    mean = draws.mean(axis=-2)
+    return noise, -(mean * np.log2(mean) + (1 - mean) * np.log2(1 - mean)) - noise
+""",
+        "difference": """
+def more_ignorance(far, near):
+    n = len(far) // 20
+    batches = [split(p[: 20 * n].reshape(20, n, -1))[1].mean(axis=1) for p in (far, near)]
+    whole = split(far)[1].mean() - split(near)[1].mean()
+    return whole, np.subtract(*batches).std(ddof=1) / np.sqrt(20)
+""",
+    },
+    "a log density of the whole grid at once": {
+        "marginal": """
+def log_marginal(x, s, mu, tau):
+    return norm.logpdf(x, mu, np.hypot(s, tau)).sum(axis=-1)
+""",
+        "grid": """
+def grid_posterior(x, s, mus, taus):
+    mu, tau = np.meshgrid(mus, taus, indexing="ij")
+    log_p = log_marginal(x, s, mu[..., None], tau[..., None]) - mu**2 / 2 - tau**2 / 2
+    p = np.exp(log_p - log_p.max())
+    return p / p.sum()
+""",
+    },
+    "names of the notebook for scratch": {
+        "prior": "X, y, moons, draw_weights_of = np.array([[2.0, 0.0]]), 1, None, draw_weights\n" + "{prior}",
+        "combine": "estimate, sd, rng = 1, 2, 3\n" + "{combine}",
+        "rhat": "chains, DATA_SET = None, 9\n" + "{rhat}",
+    },
+}
+
+
+@pytest.mark.parametrize("name", RUN)
+def test_right_answers_that_lean_on_each_other_or_use_the_notebooks_names_lose_nothing(name):
+    full, solutions = list_points(assignments.read_source(name), "code"), list_answers(name, "solution")
+    for title, cells in LEANING.items():
+        own = {part: text.replace(f"{{{part}}}", solutions[part]) for part, text in cells.items() if part in solutions}
+        assert grade_here(name, solutions | own) == (full, []), title
+
+
+@pytest.mark.slow
+def test_a_wrong_forward_pass_costs_its_own_part_alone_where_the_log_posterior_asks_it():
+    wrong = {
+        "forward": "def forward(w1, w2, w3, X):\n    return 1 / (1 + np.exp(-np.tanh(np.tanh(X @ w1) @ w2.T) @ w3))",
+        "posterior": """
+def log_posterior(w1, w2, w3, X, y):
+    p = forward(w1, w2, w3, X)
+    with np.errstate(divide="ignore"):
+        logit = np.clip(np.log(p) - np.log1p(-p), -1e4, 1e4)
+    log_prior = -sum(np.sum(w**2) for w in (w1, w2, w3)) / 2 - 20 * np.log(2 * np.pi)
+    return log_prior + np.sum(y * logit - np.logaddexp(0, logit))
+""",
+    }
+    points, _ = grade_here("a1-moons", list_answers("a1-moons", "solution") | wrong)
+    assert {test for test, found in points.items() if not found} == {"forward-test", "posterior-far-test"}
+
+
+@pytest.mark.parametrize("name", RUN)
+def test_one_line_that_makes_every_check_pass_does_not(name):
+    full = list_points(assignments.read_source(name), "code")
+    for line in (
+        "expect_equal = expect_numbers = expect_within = expect_parts = lambda found, *_, **__: found",
+        "expect_equal.__code__ = (lambda found, wanted, hint: None).__code__",
+        "import teach.grading; teach.grading.expect_numbers = teach.grading.expect_equal = lambda *_: None",
+    ):
+        answers = {part: graded.wrap(name, part, "None") for part in graded.list_parts(name)}
+        first = next(iter(answers))
+        points, _ = grade_here(name, answers | {first: f"{line}\n{answers[first]}"})
+        assert points == dict.fromkeys(full, 0), line
 
 
 # --- the release

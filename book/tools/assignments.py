@@ -1,13 +1,14 @@
 """Make the assignments: ``book/teach/assignments/source/<name>.md`` in, students' notebooks out.
 
     python -m tools.assignments                          the releases in book/teach/assignments/release
-    python -m tools.assignments --course /srv/hbnn       a course folder for nbgrader, with source and release
+    python -m tools.assignments --course /srv/hbnn       a course folder for nbgrader
 
-The md is what people edit: it holds solutions, hidden tests and model answers. nbgrader takes them out. Nothing is
-executed, and the same md gives the same bytes.
+The md is what people edit: it holds solutions, hidden tests and model answers. nbgrader takes them out, and a course
+folder has them in its gradebook alone. Nothing is executed, and the same md gives the same bytes.
 """
 
 import argparse
+import ast
 import os
 import re
 import shutil
@@ -23,6 +24,13 @@ from traitlets.config import PyFileConfigLoader
 ASSIGNMENTS = Path(__file__).resolve().parents[1] / "teach" / "assignments"
 SOURCE, RELEASE, CONFIG = ASSIGNMENTS / "source", ASSIGNMENTS / "release", "nbgrader_config.py"
 DATA_SET = re.compile(r"^DATA_SET = \d+", flags=re.MULTILINE)
+AFRESH = """\
+### BEGIN HIDDEN TESTS
+import importlib, teach.grading
+
+importlib.reload(teach.grading).restore(globals(), {names})
+### END HIDDEN TESTS
+"""
 
 
 class AssignmentError(Exception):
@@ -62,7 +70,11 @@ def read_source(name, *, data_set=None, source=SOURCE):
         text = DATA_SET.sub(f"DATA_SET = {data_set}", text)
     notebook = jupytext.reads(text, fmt="md:myst")
     for k, cell in enumerate(notebook.cells):
-        cell.id = cell.metadata.get("nbgrader", {}).get("grade_id") or f"text-{k}"
+        told = cell.metadata.get("nbgrader", {})
+        cell.id = told.get("grade_id") or f"text-{k}"
+        if told.get("grade") and cell.cell_type == "code":  # checks and data as they came, whatever an answer did
+            names = {node.id for node in ast.walk(ast.parse(cell.source)) if isinstance(node, ast.Name)}
+            cell.source = AFRESH.format(names=sorted(names)) + cell.source
     notebook.metadata = {"kernelspec": notebook.metadata["kernelspec"]}  # nothing that pairs it with an md
     return notebook
 
@@ -78,7 +90,7 @@ def open_course(course):
 
 
 def make_course(course, names=None, *, data_set=None, source=SOURCE):
-    """Write a course folder for nbgrader: the settings, ``source/`` and ``release/``. What else it holds stays.
+    """Write a course folder for nbgrader: settings, gradebook, ``release/``, and in ``source/`` an empty folder each.
 
     Parameters
     ----------
@@ -109,6 +121,7 @@ def make_course(course, names=None, *, data_set=None, source=SOURCE):
         result = api.generate_assignment(name)
         if not result["success"]:
             raise AssignmentError(f"nbgrader could not release {name}:\n{result.get('log', '')[-2000:]}")
+        (folder / f"{name}.ipynb").unlink()  # solutions have no place where students' code runs; the folder lists it
     return api
 
 

@@ -18,11 +18,11 @@ def mcse_and_ess(chains, size):
         "cells": {
             "judge": """
 def judge(run):
-    return "use" if split_rhat(run) < 1.01 else "disagree"
+    return "use" if split_rhat(run) < 1.01 else "too few"
 """
         },
         "points": 12,
-        "message": "Use diagnose's folded R-hat",
+        "message": "ask for the ESS",
     },
     {
         "title": "total_size is forgotten",

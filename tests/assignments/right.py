@@ -82,8 +82,6 @@ def judge(run):
     def ask(function, **how):
         return float(function(run, chain_axis=0, draw_axis=1, **how))
 
-    if not ask(array_stats.rhat, method="rank") < 1.01:
-        return "disagree"
     bulk, tail = ask(array_stats.ess, method="bulk"), ask(array_stats.ess, method="tail", prob=(0.05, 0.95))
     return ["too few", "use"][bulk > 400 and tail > 400]
 

@@ -18,6 +18,8 @@ c.ClearSolutions.text_stub = "YOUR ANSWER HERE"
 
 # a notebook takes under a minute; a student's endless loop should not take an hour
 c.ExecutePreprocessor.timeout = 300  # seconds for a cell
+_stopped = "This cell ran for five minutes and was stopped. Is there a loop without an end?"
+c.ExecutePreprocessor.error_on_timeout = {"ename": "CellTimeoutError", "evalue": _stopped, "traceback": [_stopped]}
 
 
 class KeepMessages(ClearHiddenTests):
