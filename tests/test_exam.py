@@ -62,7 +62,12 @@ COMPUTED[17] = f"{one:,}", f"{one**2:,}"
 COMPUTED[19] = (f"{sqrt(0.2**2 + 0.5**2):.2f}",)
 learned, coin = np.mean([0.02, 0.01, 0.005, 0.005]), 0.5**5
 COMPUTED[20] = f"{learned:.3f}", f"{coin:.3f}", f"{log(learned / coin):.1f}"
-COMPUTED[21] = f"{log2(10):.2f}", f"{400 * 5 // 100}", f"{100 * sqrt(0.05 * 0.95 / 400):.1f}", f"{100 * sqrt(0.05 * 0.95 * 2 / 400):.1f}"
+COMPUTED[21] = (
+    f"{log2(10):.2f}",
+    f"{400 * 5 // 100}",
+    f"{100 * sqrt(0.05 * 0.95 / 400):.1f}",
+    f"{100 * sqrt(0.05 * 0.95 * 2 / 400):.1f}",
+)
 digits, letters = [0.1, 0.2, 0.4], [0.3, 0.5]
 auroc = np.mean([letter > digit for letter in letters for digit in digits])
 COMPUTED[22] = f"{auroc:.2f}", f"{ceil(0.95 * (399 + 1))}"

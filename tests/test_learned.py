@@ -67,6 +67,31 @@ def test_what_is_wrong_with_a_file_is_said_with_its_line_and_what_would_be_right
         learned.read_answers(path)
 
 
+def test_capitals_and_the_encoding_of_a_spreadsheet_make_no_difference(write):
+    path = write(
+        "AB12,Before," + OPEN.upper(), f"ab12,after,{RIGHT.upper()}", f"Zoë1,before,{OPEN}", f"ZOË1,after,{RIGHT}"
+    )
+    path.write_text(path.read_text(encoding="utf8"), encoding="latin-1")
+    answers = learned.read_answers(path)
+    assert answers.students == ("ab12", "zoë1")
+    assert answers.right.sum(axis=1).tolist() == [0, 10, 0, 10]
+
+
+def test_a_key_that_is_not_that_of_the_sheet_is_seen_in_the_table_of_questions(write):
+    turned = [*learned.KEY]
+    turned[4] = "d"
+    lines = [f"{student},{when},{given}" for student in ("ab12", "cd34") for when, given in
+             (("before", OPEN), ("after", ",".join(turned)))]  # fmt: skip
+    table = learned.list_questions(learned.read_answers(write(*lines)))
+    assert [k for k, line in enumerate(table) if "is the key" in line] == [4]
+    assert "q5   pooling       b right:   0 % before,   0 % after; after most often: d (100 %)" in table[4]
+
+
+def test_questions_have_the_names_of_the_sheet_in_the_verdict():
+    said = learned._name_questions("at most 1.01 (difficulties[5]), at least 500 (gains[0], tails)")
+    assert said == "at most 1.01 (difficulties, q6), at least 500 (gains, score, tails)"
+
+
 # --- what is computed
 
 

@@ -3,11 +3,13 @@
     python -m teach.learned class.csv
 
 reads a CSV with the columns ``student``, ``when`` (before or after) and ``q1`` to ``q10`` (a, b, c, d, or x for a
-question that was left open), and prints the gain for each objective, with its error, and which questions tell little.
+question that was left open), and prints the gain for each objective, with its error, what was ticked at each question,
+and which questions tell little.
 """
 
 import argparse
 import csv
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,6 +50,7 @@ class Answers:
     student : int, (row,), the place of the row's student in `students`
     after : int, (row,), 1 for the second sitting
     students : tuple of str
+    chosen : str, (row, question), the letter that was ticked; None for a class that was invented
 
     Examples
     --------
@@ -63,6 +66,7 @@ class Answers:
     student: np.ndarray
     after: np.ndarray
     students: tuple
+    chosen: np.ndarray | None = None
 
     def count(self):
         """Students who sat both tests, the first only, the second only: dict of int."""
@@ -75,7 +79,8 @@ def read_answers(source):
 
     Parameters
     ----------
-    source : path of a CSV in UTF-8 with commas (or semicolons) and names in its first line
+    source : path of a CSV in UTF-8 or Latin-1, with commas or semicolons and names in its first line; capital letters
+        make no difference, in codes as little as in answers
 
     Returns
     -------
@@ -95,11 +100,16 @@ def read_answers(source):
     >>> answers.count() == again.count(), bool((answers.right == again.right).all())
     (True, True)
     """
-    lines = Path(source).read_text(encoding="utf-8-sig").splitlines()
+    try:
+        lines = Path(source).read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError:  # a spreadsheet's own
+        lines = Path(source).read_text(encoding="latin-1").splitlines()
     separator = ";" if lines and lines[0].count(";") > lines[0].count(",") else ","
     reader = csv.reader(lines, delimiter=separator, skipinitialspace=True)
-    rows = [(reader.line_num, [cell.strip() for cell in cells]) for cells in reader if any(map(str.strip, cells))]
-    if not rows or tuple(name.lower() for name in rows[0][1]) != COLUMNS:
+    rows = [
+        (reader.line_num, [cell.strip().casefold() for cell in cells]) for cells in reader if any(map(str.strip, cells))
+    ]
+    if not rows or tuple(rows[0][1]) != COLUMNS:
         first = separator.join(rows[0][1]) if rows else "nothing"
         raise ValueError(f"{source}: the first line is {first!r}; wanted: {','.join(COLUMNS)}")
     wrong, seen = [], {}
@@ -116,11 +126,13 @@ def read_answers(source):
         raise ValueError(f"{source} has {there}; wanted: rows of both sittings, before and after")
     students = tuple(sorted({student for student, _ in seen}))
     body = [cells for _, cells in rows[1:]]
+    chosen = np.array([cells[2:] for cells in body])
     answers = Answers(
-        right=np.array([[int(a.lower() == k) for a, k in zip(cells[2:], KEY, strict=True)] for cells in body]),
+        right=(chosen == np.array(KEY)).astype(int),
         student=np.array([students.index(cells[0]) for cells in body]),
-        after=np.array([WHEN.index(cells[1].lower()) for cells in body]),
+        after=np.array([WHEN.index(cells[1]) for cells in body]),
         students=students,
+        chosen=chosen,
     )
     if answers.count()["both"] < 2:
         raise ValueError(f"{source}: fewer than two students sat both tests; wanted: the same code on both sheets")
@@ -134,14 +146,14 @@ def _find_fault(cells, n, seen):
     student, when, *given = cells
     if not student:
         return "no student; wanted: the code on the sheet"
-    if when.lower() not in WHEN:
+    if when not in WHEN:
         return f"when is {when!r}; wanted: before or after"
-    bad = [(q, a) for q, a in zip(QUESTIONS, given, strict=True) if a.lower() not in (*CHOICES, *NO_ANSWER)]
+    bad = [(q, a) for q, a in zip(QUESTIONS, given, strict=True) if a not in (*CHOICES, *NO_ANSWER)]
     if bad:
         return f"{bad[0][0]} is {bad[0][1]!r}; wanted: a, b, c, d, or x for no answer"
-    earlier = seen.setdefault((student, when.lower()), n)
+    earlier = seen.setdefault((student, when), n)
     if earlier != n:
-        return f"{student!r} {when.lower()} stands in line {earlier} already; wanted: one line for each sitting"
+        return f"{student!r} {when} stands in line {earlier} already; wanted: one line for each sitting"
     return None
 
 
@@ -319,6 +331,38 @@ def judge(tree, answers):
 # --- what a lecturer is told
 
 
+def list_questions(answers):
+    """What was ticked at each question: list of str, one a question, with a mark where the key may be wrong.
+
+    Examples
+    --------
+    Goes on from `write_answers`.
+
+    >>> line = learned.list_questions(again)[0]
+    >>> line.startswith("  q1   score         b right: "), "after most often: " in line
+    (True, True)
+    """
+    lines = []
+    for k, (name, (objective, right)) in enumerate(zip(QUESTIONS, ITEMS, strict=True)):
+        shares = [100 * answers.right[answers.after == when, k].mean() for when in (0, 1)]
+        ticked = answers.chosen[answers.after == 1, k].tolist()
+        most = max(CHOICES, key=ticked.count)
+        doubt = (
+            "" if most == right else "  <- not the right one: is the key, or the order of options, that of your sheet?"
+        )
+        lines.append(
+            f"  {name:5}{objective:14}{right} right: {shares[0]:3.0f} % before, {shares[1]:3.0f} % after; "
+            f"after most often: {most} ({100 * ticked.count(most) / len(ticked):.0f} %){doubt}"
+        )
+    return lines
+
+
+def _name_questions(said):
+    """A verdict with the names that questions have on the sheet."""
+    names = {"loadings": QUESTIONS, "difficulties": QUESTIONS, "gains": OBJECTIVES}
+    return re.sub(r"(loadings|difficulties|gains)\[(\d+)\]", lambda at: f"{at[1]}, {names[at[1]][int(at[2])]}", said)
+
+
 def describe(tree, answers):
     """What the draws say of a class, in lines of text.
 
@@ -335,9 +379,10 @@ def describe(tree, answers):
     lines = [
         f"{len(answers.students)} students: {came['both']} sat both tests, {came['before only']} the first alone, "
         f"{came['after only']} the second alone.",
-        str(judge(tree, answers)),
+        _name_questions(str(judge(tree, answers))),
         "",
-        "Gain in percentage points, 90 % interval; in brackets by counting, with its standard error:",
+        "Gain in percentage points, 90 % interval; in brackets by counting, with its standard error.",
+        "In invented classes about one objective in six on which nothing was taught is called a gain all the same.",
     ]
     for k, name in enumerate(OBJECTIVES):
         sure = "a gain" if low[k] > 0 else "a loss" if high[k] < 0 else "open"
@@ -346,6 +391,8 @@ def describe(tree, answers):
             f"({counted[k]:.0f} ± {error[k]:.0f})"
         )
     named = [f"{q} ({round(100 * p)} %)" for q, p in zip(QUESTIONS, find_flat(posterior), strict=True) if p > SURE]
+    if answers.chosen is not None:
+        lines += ["", "What was ticked:", *list_questions(answers)]
     lines += ["", f"Questions that hardly tell students apart: {', '.join(named) or 'none that we could name'}."]
     if came["both"] < FEW:
         lines.append(f"Fewer than {FEW} students sat both: read the sheets as well.")
@@ -363,6 +410,9 @@ def main(arguments=None):
     except (OSError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1
+    print(
+        f"{len(answers.students)} students are read; sampling takes about half a minute.", file=sys.stderr, flush=True
+    )
     tree = sample(answers, seed=given.seed)
     print(describe(tree, answers))
     return 0 if judge(tree, answers).converged else 2
