@@ -4,10 +4,8 @@ In grading a hidden first line of each test imports this module afresh and calls
 """
 
 import numpy as np
-from scipy.stats import f, norm
 
-N_ERRORS = 4
-BY_CHANCE = 2 * norm.sf(N_ERRORS)  # a right answer fails in 1 of 16,000 comparisons
+N_ERRORS = 4  # a right answer fails by chance in 1 of 16,000 comparisons
 
 
 def keep(space):
@@ -135,41 +133,6 @@ def expect_within(found, wanted, error, hint):
     if not abs(found - wanted) <= N_ERRORS * error:
         near = f"{wanted:.4g} ± {error:.2g}, within {N_ERRORS} errors"
         raise AssertionError(f"{_end(hint)} Yours is {found:.4g}; wanted: {near}")
-
-
-def expect_error(found, wanted, n_found, n_wanted, hint):
-    """Pass where two standard errors agree, each estimated as the standard deviation of so many independent numbers.
-
-    Judged by an F test of the two variances, at the odds of four errors.
-
-    Parameters
-    ----------
-    found : what a student's function returned
-    wanted : float > 0
-    n_found, n_wanted : int, numbers behind each
-    hint : str, what to look at
-
-    Raises
-    ------
-    AssertionError
-        As `expect_equal`.
-
-    Examples
-    --------
-    >>> from teach import grading
-    >>> grading.expect_error(0.11, 0.1, n_found=100, n_wanted=100, hint="Look at the error")
-    >>> grading.expect_error(0.3, 0.1, n_found=100, n_wanted=100, hint="Look at the error")
-    Traceback (most recent call last):
-        ...
-    AssertionError: Look at the error. Your error is 0.3; wanted: 0.1, from 0.0665 to 0.15
-    """
-    found = float(expect_numbers(found, (), hint))
-    ratio = f(n_found - 1, n_wanted - 1)
-    if not (found > 0 and 2 * min(ratio.cdf((found / wanted) ** 2), ratio.sf((found / wanted) ** 2)) > BY_CHANCE):
-        low, high = wanted * np.sqrt(ratio.ppf([BY_CHANCE / 2, 1 - BY_CHANCE / 2]))
-        raise AssertionError(
-            f"{_end(hint)} Your error is {found:.3g}; wanted: {wanted:.3g}, from {low:.3g} to {high:.3g}"
-        )
 
 
 def expect_numbers(found, shape, hint):
