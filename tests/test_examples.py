@@ -1,6 +1,6 @@
 """The examples of the reference: each public name has one, it runs, and it shows what its docstring says.
 
-Public are the names on the page `book/api.md`: those that a directive there names, else all of a module that have a
+Public are the names on the pages `book/api_*.md`: those that a directive there names, else all of a module that have a
 docstring, without those that it imports (unless the directive asks for them) and those that the directive excludes.
 """
 
@@ -35,7 +35,7 @@ def list_public(page):
     return public
 
 
-PUBLIC = list_public((BOOK / "api.md").read_text(encoding="utf8"))
+PUBLIC = list_public("".join(page.read_text(encoding="utf8") for page in sorted(BOOK.glob("api_*.md"))))
 FIRST = {name.rpartition(".")[0]: name for name in reversed(PUBLIC)}.values()  # of each module; `make test` runs these
 CASES = [pytest.param(name, marks=[] if name in FIRST else pytest.mark.slow) for name in PUBLIC]
 

@@ -168,6 +168,27 @@ def mark_claims(app, pagename, templatename, context, doctree):
     context["body"] = f"{head}{before}<tbody>{rows}{table[end:]}"
 
 
+NAMES = '<div class="names"></div>'  # stands in api.md
+
+
+def list_names(app, pagename, templatename, context, doctree):
+    """Lead from the reference's first page to each name, by the anchor that it had there when all was one page."""
+    if NAMES not in context.get("body", ""):
+        return
+    objects, items = app.env.get_domain("py").objects, ""
+    for page in app.env.toctree_includes[pagename]:
+        address, modules = app.builder.get_relative_uri(pagename, page), {}
+        for name, entry in objects.items():
+            kinds = ("module", "function", "class", "exception")
+            if entry.docname == page and entry.objtype in kinds and not entry.aliased:
+                module, _, short = ("", "", name) if entry.objtype == "module" else name.rpartition(".")
+                link = f'<a id="{entry.node_id}" href="{address}#{entry.node_id}"><code>{short}</code></a>'
+                modules.setdefault(module or name, []).append(link)
+        lines = (f"<dd>{head}: {', '.join(names)}</dd>" for head, *names in modules.values())
+        items += f'<dt><a href="{address}">{app.env.titles[page].astext()}</a></dt>{"".join(lines)}'
+    context["body"] = context["body"].replace(NAMES, f"<dl>{items}</dl>")
+
+
 class Frames(SphinxDirective):
     """A picture that a slider changes, from ``_static/frames/<name>.json``; without JavaScript one picture stands."""
 
@@ -331,7 +352,7 @@ def open_binder(theme, path):
 
 
 def mend_launchers(app, pagename, templatename, context, doctree):
-    """Let the rocket's entries open the branches that are made for them: the theme knows only the book's own."""
+    """Let the entries of Run open the branches that are made for them: the theme knows only the book's own."""
     theme = app.config.html_theme_options
     groups = [button for button in context.get("header_buttons", []) if button.get("label") == "launch-buttons"]
     for entry in [entry for group in groups for entry in group["buttons"]]:
@@ -356,4 +377,5 @@ def setup(app):
     app.add_directive("exercise-list", ExerciseList)
     app.add_transform(IndexEntries)
     app.connect("html-page-context", mark_claims)
+    app.connect("html-page-context", list_names)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -61,7 +61,8 @@ def list_pages():
     toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf8"))
     pages = [(None, toc["root"])]
     for part in toc["parts"]:
-        pages += [(part["caption"], chapter["file"]) for chapter in part["chapters"]]
+        entries = [entry for chapter in part["chapters"] for entry in (chapter, *chapter.get("sections", []))]
+        pages += [(part["caption"], entry["file"]) for entry in entries]
     return [(caption, str(Path(file).with_suffix(".html"))) for caption, file in pages]
 
 

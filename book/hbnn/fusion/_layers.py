@@ -214,7 +214,7 @@ def pays(sizes: Sequence[int], activations: Sequence[Activation], per_group: flo
 
     Stock PyTensor calls the C library for each tanh, so there fusing pays. ReLU costs nothing, and all that is saved
     are passes over memory, so wide layers of it are left to BLAS; so are 16 units and more with few points to a group,
-    which use a quarter of a vector. What was measured stands in `book/api.md`, "Where it pays".
+    which use a quarter of a vector. What was measured stands in `book/api_fuse.md`, "Where it pays".
 
     Parameters
     ----------
