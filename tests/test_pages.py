@@ -26,15 +26,28 @@ QUERIES = {  # a page that is among the first three, by a section
     "epistemic": "flat_advi.html#noise-and-ignorance",
     "R-hat": "glossary.html#term-R-hat",
     "MCMC": "glossary.html#term-MCMC",
-    "partial pooling": "hierarchical_nuts.html#one-line-for-every-weight",
+    "partial pooling": "glossary.html#term-multilevel-model",
     "credible interval": "moons.html#what-the-program-did-and-whether-it-worked",
     "few-shot": "informed_priors.html#five-points",
-    "fit_advi": "api.html#hbnn.sampling.fit_advi",
+    "fit_advi": "api_sampling.html#hbnn.sampling.fit_advi",
     "GPU": "engines.html#when-does-a-gpu-pay",
+    "mcmc diagnostics": "convergence.html#the-verdict-line-by-line",
+    "pytorch": "flat_advi.html#the-network-in-pymc",
+    "dropout": "replication.html#who-is-in-the-table-and-what-each-was-given",
+    "missing data": "own_data.html#from-a-table-to-a-split",
+    "how long does it take": "running.html#run-it-yourself",
+    "predict new group": "own_file.html#a-hive-that-nobody-has-weighed",
+    "out of distribution": "digits.html#what-should-it-say-to-an-a",
+    "save model": "running.html#without-sampling",
+    "overfitting": "unpooled.html#why-so-straight",
+    "variational inference": "primer.html#advi-fit-a-normal-to-the-hill",
+    "small data": "informed_priors.html#five-points",
+    "slides": "teach/index.html#slides-assignments-licence",
+    "pytorch shrinkage": "flat_advi.html#the-network-in-pymc",  # on no page are both
 }
 SEARCH = """async ([root, query]) => {
-    const pagefind = await import(root + "pagefind/pagefind.js");
-    const { results } = await pagefind.search(query);
+    const { createInstance } = await import(root + "_static/search/pagefind.js");
+    const { results } = await createInstance().search(query);
     const pages = await Promise.all(results.slice(0, 3).map(result => result.data()));
     return pages.flatMap(page => page.sub_results).map(({ url, excerpt }) => [url, excerpt]);
 }"""
@@ -286,7 +299,7 @@ def test_code_that_wraps_is_copied_as_it_was_written_and_hangs(address, chromium
 
 
 def test_an_example_is_copied_without_its_prompts_and_output(address, chromium):
-    with open_page(chromium, f"{address}book/api.html") as (page, _):
+    with open_page(chromium, f"{address}book/api_sampling.html") as (page, _):
         page.context.grant_permissions(["clipboard-read", "clipboard-write"])
         page.locator('dl:has(> dt[id="hbnn.sampling.derive_seed"]) button.copybtn').click()
         page.wait_for_function("navigator.clipboard.readText()")

@@ -20,6 +20,21 @@ LEFT_OUT = (
     ".solution, .prerequisites",  # answers, and the box "Before you start"
     "em.property, .sig-prename, .sig-paren, .sig-param, .sig-return",  # of a signature all but the name
 )
+# What readers ask for in words that a section does not use: by its label, or its id. tests/test_pages.py asks for some.
+ASKED = {
+    "run-it-yourself": "how long does it take, how long does a chapter take, how long, run time, how to install",
+    "sec-convergence-verdict": "MCMC diagnostics, convergence diagnostics, trace plots",
+    "sec-digits-question": "out of distribution, out-of-distribution detection, OOD, distribution shift, open set",
+    "sec-flat-advi-model": "PyTorch, TensorFlow, Keras, JAX, Flax",
+    "sec-informed-priors-question": "small data, small data sets, a small data set, small amounts of data, little data, few data, small sample",
+    "sec-own-data-load": "missing data, missing values, NaN, imputation",
+    "sec-own-file-new": "predict a new group, predict new groups, prediction for a new group, unseen group",
+    "sec-primer-advi": "variational inference, variational Bayes, VI",
+    "sec-replication-methods": "dropout, MC dropout, Monte Carlo dropout, Laplace approximation, SWAG",
+    "sec-running-posteriors": "save model, save a fitted model, load a model, keep draws",
+    "sec-teach-slides": "slides, decks, lecture slides, presentation",
+    "sec-unpooled-why": "overfitting, overfit, underfitting, regularisation, regularization, weight decay",
+}
 HEADING = re.compile(r'<section([^>]*) id="([^"]+)">((?:\s*<span id="[^"]+"></span>)*)\s*<h(\d)>')
 TERM = re.compile(r'<dt(?: class="sig sig-object py")? id="([^"]+)">(.*?)</dt>', flags=re.DOTALL)
 FORMULA = re.compile(r'<span class="math notranslate nohighlight">\\\((.*?)\\\)</span>', flags=re.DOTALL)
@@ -28,13 +43,17 @@ SYMBOLS |= {name: name for name in ("exp", "log", "max", "min", "tanh")}
 
 
 def weigh(name):
-    """What a word counts on a page: most where it is explained, least where a course passes by it."""
+    """What a word counts on a page: most where it is explained, least where a course or a reference passes by it."""
     folder, _, page = name.rpartition("/")
-    return {"glossary": 3, "primer": 2}.get(page, 2 if page in list_core() else 0.5 if folder == "book/teach" else 1)
+    passes_by = folder == "book/teach" or page.startswith("api_")
+    return {"glossary": 3, "primer": 2}.get(page, 2 if page in list_core() else 0.5 if passes_by else 1)
 
 
 def prepare(page, weight):
     """A page (HTML) as Pagefind is to read it. Headings count most, then words that are introduced: in italics."""
+    for key, words in ASKED.items():
+        said = rf'\1<p data-pagefind-weight="10">{words}</p>'
+        page = re.sub(rf'(id="{key}">.*?</h\d>)', said, page, count=1, flags=re.DOTALL)
     page = HEADING.sub(rf'<section\1>\3<h\4 id="\2" data-pagefind-weight="{4 * weight}">', page)
     page = TERM.sub(rf'<h3 id="\1" data-pagefind-weight="{4 * weight}">\2</h3>', page)
     page = re.sub(r"<em>([^<]+)</em>([^\s<]*)", rf'<em data-pagefind-weight="{3 * weight}">\1\2</em>', page)

@@ -111,8 +111,9 @@ function openFolds() {
 /** Browsers do not let a page that was opened as a file load the index of the search. */
 function excuseSearch() {
   if (location.protocol !== "file:") return;
-  document.querySelectorAll("pagefind-summary").forEach((line) => {
-    line.setAttribute("default-message", "Pages opened as files cannot be searched: serve their folder (make serve).");
+  document.querySelectorAll("pagefind-summary, pagefind-results").forEach((part) => part.remove());
+  document.querySelectorAll("pagefind-modal-trigger, pagefind-input").forEach((part) => {
+    part.replaceWith("Pages opened as files cannot be searched. The search needs a server: make serve.");
   });
 }
 
