@@ -18,11 +18,9 @@ THUMB = (320, 200)  # pixels, at most; shown at half of it, so that it is sharp
 
 
 def read_promise(name):
-    """What a chapter gives, from its first paragraph: all of it, or on a page of evidence the sentence that says so."""
+    """What a chapter gives, from its first paragraph."""
     paragraph = (BOOK / f"{name}.md").read_text(encoding="utf8").split(f"\n# {read_title(name)}\n")[1].split("\n\n")[0]
-    sentences = re.split(r"(?<=[.?!]) (?=[A-Z])", " ".join(read_plain(paragraph).split()))
-    says = [sentence for sentence in sentences if re.search(r"\b([Tt]his page|[Yy]ou)\b", sentence)]
-    promise = " ".join(sentences if name in list_core() or not says else says[:1]).removeprefix("In this chapter ")
+    promise = " ".join(read_plain(paragraph).split()).removeprefix("In this chapter ")
     return promise[0].upper() + promise[1:]
 
 
@@ -59,27 +57,26 @@ def list_core():
 
 
 class ChapterMap(SphinxDirective):
-    """Every numbered chapter, its promise and the minutes to read it; those of the evidence without a thumbnail."""
+    """Every numbered chapter and the minutes to read it, with a thumbnail and its promise; the evidence as a list."""
 
     def run(self):
         core, parts, numbers = list_core(), [], iter(range(1, 100))
         for caption, names in list_chapters(numbered=True):
-            cards = "".join(self.write_card(next(numbers), name, with_thumb=name in core) for name in names)
+            cards = "".join(self.write_card(next(numbers), name, is_core=name in core) for name in names)
             parts.append(f'<p class="part">{html.escape(caption)}</p><ul class="chapter-map">{cards}</ul>')
         return [nodes.raw("", "".join(parts), format="html")]
 
-    def write_card(self, number, name, *, with_thumb):
+    def write_card(self, number, name, *, is_core):
         """One chapter as an item of a list."""
         for suffix in (".md", ".ipynb"):
             self.env.note_dependency(str(BOOK / f"{name}{suffix}"))
+        link = f'{number}. {link_chapter(name)} <span class="minutes">{count_minutes([name])} min</span>'
+        if not is_core:
+            return f"<li>{link}</li>"
         up = "../" * self.env.docname.count("/")
         width, height = (side // 2 for side in THUMB)
         thumb = f'<img src="{up}_static/thumbs/{name}.webp" alt="" width="{width}" height="{height}" loading="lazy">'
-        minutes = f'<span class="minutes">{count_minutes([name])} min</span>'
-        return (
-            f"<li>{thumb if with_thumb else ''}<div><p>{number}. {link_chapter(name)}</p>"
-            f"<p>{html.escape(read_promise(name))} {minutes}</p></div></li>"
-        )
+        return f"<li>{thumb}<div><p>{link}</p><p>{html.escape(read_promise(name))}</p></div></li>"
 
 
 class RunCosts(RawTable):

@@ -10,11 +10,11 @@ from urllib.parse import urlencode
 
 import yaml
 from book_pages import BOOK, ROOT, list_chapters, read_title
+from book_teach import count_minutes
 from bs4 import BeautifulSoup
 from docutils import nodes
 
 LICENCE = "https://creativecommons.org/licenses/by/4.0/"
-GIVES = re.compile(r"\bthis page\b", flags=re.IGNORECASE)  # as the pages of evidence say it
 LONGEST = 240  # characters of a description, where a sentence ends by then
 ROOT_PAGE = """<!DOCTYPE html>
 <html lang="{language}">
@@ -52,13 +52,19 @@ def find_commit():
         return None
 
 
+@cache
+def place_pages():
+    """The caption of the part that each page of _toc.yml is in: {name of a page: str}."""
+    parts = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf8"))["parts"]
+    entries = [(part["caption"], [c, *c.get("sections", [])]) for part in parts for c in part["chapters"]]
+    return {entry["file"].rpartition(".")[0]: caption for caption, found in entries for entry in found}
+
+
 def summarise(doctree):
-    """The sentence of a page's first paragraph that says what it gives, else its first, and those after it that fit."""
+    """The first sentence of a page's first paragraph, and those after it that fit."""
     paragraphs = doctree.findall(lambda node: isinstance(node, nodes.paragraph) and is_prose(node))
-    sentences = re.split(r"(?<=[.?!]) (?=[A-Z])", " ".join(next(paragraphs).astext().split()))
-    first = next((k for k, sentence in enumerate(sentences) if GIVES.search(sentence)), 0)
-    summary = sentences[first]
-    for sentence in sentences[first + 1 :]:
+    summary, *others = re.split(r"(?<=[.?!]) (?=[A-Z])", " ".join(next(paragraphs).astext().split()))
+    for sentence in others:
         if len(f"{summary} {sentence}") > LONGEST or "\\" in sentence:  # TeX
             break
         summary += f" {sentence}"
@@ -79,7 +85,10 @@ def describe_page(app, pagename, templatename, context, doctree):
     link = f'<link rel="alternate" type="application/atom+xml" title="Releases" href="{feed}" />\n'
     context["metatags"] = context.get("metatags", "") + link
     heading = BeautifulSoup(context.get("title", pagename), "html.parser").get_text()
-    context["about"] = describe_origin(app, pagename, heading)
+    context["about"] = describe_origin(app, pagename, heading) | {"places": place_pages()}
+    name = pagename.removeprefix("book/")
+    if name in [name for _, names in list_chapters(numbered=True) for name in names]:
+        context["about"]["minutes"] = count_minutes([name])
     if doctree is None:
         return
     description = summarise(doctree)

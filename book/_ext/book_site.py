@@ -13,7 +13,7 @@ from sphinx_exercise.nodes import is_exercise_node, is_solution_node
 NOT_FOUND = """<h1>Page not found</h1>
 <p>There is no page at this address. Perhaps a chapter was renamed. <a href="{root}index.html">The way through</a> lists
 them all; or search for a word of it.</p>
-<p><pagefind-modal-trigger class="pst-js-only" hide-shortcut></pagefind-modal-trigger></p>"""
+<p><pagefind-modal-trigger class="pst-js-only" placeholder="Search" hide-shortcut></pagefind-modal-trigger></p>"""
 MENDINGS = (
     ('<summary aria-label="Toggle hidden content">', "<summary>"),  # the label hid the visible "Show code cell source"
     ("<th></th>", "<td></td>"),  # the corner of a DataFrame heads nothing
@@ -91,6 +91,7 @@ def mend_pages(app, exception):
         text = page.read_text(encoding="utf8")
         mended = re.sub(r'<img (?![^>]*\bwidth=)[^>]*?src="([^":]+\.png)"[^>]*?>', partial(add_size, page.parent), text)
         mended = re.sub(ICON_FONT, "", mended)
+        mended = mended.replace('data-theme="auto"', 'data-theme="light"', 1)  # colours where no script chooses them
         if mended != text:
             page.write_text(mended, encoding="utf8")
     static = Path(app.outdir, "_static")

@@ -27,25 +27,32 @@ function nameFolds() {
   });
 }
 
-/** A button in the bar above a page with folded code: it opens or closes all of it, here and on the next page. */
-function addFoldsSwitch() {
-  const folds = document.querySelectorAll("details.hide"), bar = document.querySelector(".article-header-buttons");
-  if (!folds.length || !bar) return;
-  const button = document.createElement("button");
-  button.className = "btn btn-sm pst-navbar-icon folds-switch";
-  button.title = "Show all code";
-  button.innerHTML = '<i class="fa-solid fa-code" aria-hidden="true"></i>';
+/** The switch for folded code, in the bar or on a phone in its menu: opens or closes all, here and on the next page. */
+function startFoldsSwitch() {
+  const folds = document.querySelectorAll("details.hide"), buttons = document.querySelectorAll(".folds-switch");
+  if (!folds.length) return;
   const set = (open) => {
-    button.setAttribute("aria-pressed", open);
+    buttons.forEach((button) => button.setAttribute("aria-pressed", open));
     folds.forEach((fold) => { fold.open = open; });
   };
-  button.addEventListener("click", () => {
-    const open = button.getAttribute("aria-pressed") !== "true";
-    set(open);
-    localStorage.setItem("folds", open ? "open" : "closed");
+  buttons.forEach((button) => {
+    button.hidden = false;
+    button.addEventListener("click", () => {
+      const open = button.getAttribute("aria-pressed") !== "true";
+      set(open);
+      localStorage.setItem("folds", open ? "open" : "closed");
+    });
   });
   set(localStorage.getItem("folds") === "open");
-  bar.prepend(button);
+}
+
+/** Show in the list of pages the one that is open: the theme scrolls the list to where it was on the page before. */
+function showCurrentPage() {
+  const box = document.querySelector(".bd-sidebar-primary"), link = box?.querySelector(".current.active > a");
+  if (!link) return;
+  box.scrollTop = 0;
+  const { bottom } = link.getBoundingClientRect();
+  if (bottom > 0.9 * box.clientHeight) box.scrollTop = bottom - box.clientHeight / 2;
 }
 
 /** A click on a picture, or on the button beside it, shows it as large as the window, and larger where that is small. */
@@ -121,8 +128,9 @@ function excuseSearch() {
 if (new URLSearchParams(location.search).has("answers")) document.documentElement.classList.add("with-answers");
 
 window.addEventListener("hashchange", openFolds);
-document.addEventListener("DOMContentLoaded", addFoldsSwitch);
+document.addEventListener("DOMContentLoaded", startFoldsSwitch);
 window.addEventListener("load", () => {
+  showCurrentPage();
   startFrames();
   letPicturesGrow();
   (window.MathJax?.startup?.promise ?? Promise.resolve()).then(watchScrollBoxes);  // formulas are boxes once they are set
