@@ -26,7 +26,7 @@ ASKED = {
     "sec-convergence-verdict": "MCMC diagnostics, convergence diagnostics, trace plots",
     "sec-digits-question": "out of distribution, out-of-distribution detection, OOD, distribution shift, open set",
     "sec-flat-advi-model": "PyTorch, TensorFlow, Keras, JAX, Flax",
-    "sec-informed-priors-question": "small data, small data sets, a small data set, small amounts of data, little data, few data, small sample",
+    "sec-informed-priors-question": "small data, small data sets, little data, few data, small sample",
     "sec-own-data-load": "missing data, missing values, NaN, imputation",
     "sec-own-file-new": "predict a new group, predict new groups, prediction for a new group, unseen group",
     "sec-primer-advi": "variational inference, variational Bayes, VI",

@@ -55,7 +55,7 @@ def mark_answers(app, doctree):
 
 def drop_thebe(app, pagename, templatename, context, doctree):
     """Take off the page what it never uses: Thebe, which the theme declares twice, an error in itself, and tabs."""
-    unused = ("thebe", "design-tabs")  # no page has tabs
+    unused = ("thebe", "sphinx-design", "design-tabs")  # no page has cards or tabs
     if 'class="highlight' not in context.get("body", ""):
         unused += ("copybutton", "clipboard")  # nothing to copy
     for kind in ("script_files", "css_files"):
@@ -90,6 +90,7 @@ def mend_pages(app, exception):
     for page in Path(app.outdir).rglob("*.html"):
         text = page.read_text(encoding="utf8")
         mended = re.sub(r'<img (?![^>]*\bwidth=)[^>]*?src="([^":]+\.png)"[^>]*?>', partial(add_size, page.parent), text)
+        mended = mended.replace('loading="lazy" ', "", 1)  # the first picture is in the first screen
         mended = re.sub(ICON_FONT, "", mended)
         mended = mended.replace('data-theme="auto"', 'data-theme="light"', 1)  # colours where no script chooses them
         if mended != text:
@@ -118,8 +119,10 @@ def copy_mathjax(app, exception):
     (package,) = find_spec("sphinx-mathjax-offline").submodule_search_locations
     source = Path(package, "static", "mathjax")
     target = Path(app.outdir, "_static", "mathjax")
-    target.mkdir(parents=True, exist_ok=True)
-    shutil.copy(source / "tex-chtml.js", target)
+    for name in ("startup", "core", "input/tex", "output/chtml", "a11y/assistive-mml"):
+        file = target / f"{name}.js"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source / f"{name}.js", file)
     for folder in ("output/chtml/fonts", "input/tex/extensions"):
         shutil.copytree(source / folder, target / folder, dirs_exist_ok=True)
 

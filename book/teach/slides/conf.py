@@ -23,8 +23,9 @@ html_theme_options = {"repository_url": config_of_the_book["repository"]["url"]}
 claims_base = "../book/"  # the decks lie beside the book's pages, in _build/html/slides
 pygments_style = "a11y-high-contrast-light"
 
-mathjax_path = "mathjax/tex-chtml.js"  # put there by book_site, from the package sphinx-mathjax-offline
-mathjax3_config = {"chtml": {"matchFontHeight": False}}  # a hidden slide has no height to match
+shared = config_of_the_book["sphinx"]["config"]
+mathjax_path = shared["mathjax_path"]
+mathjax3_config = shared["mathjax3_config"] | {"chtml": {"matchFontHeight": False}}  # hidden slides have no height
 
 html_favicon = str(BOOK / "_static" / "favicon.svg")
 revealjs_html_theme = "revealjs-simple"
