@@ -25,8 +25,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--ids", nargs="+", default=[], help="columns to carry along to the predictions")
     parser.add_argument("--kind", choices=("binary", "real", "classes"), help="of the outcome, where it is not plain")
     parser.add_argument("--predict", help="a CSV file with rows to predict; default: the table itself")
-    parser.add_argument("--rivals", nargs="+", default=tuple(tables.RIVALS), choices=tuple(tables.RIVALS), metavar="NAME",
-                        help="whom to compare with, some of: %(choices)s")  # fmt: skip
+    rivals = tuple(tables.RIVALS)
+    parser.add_argument("--rivals", nargs="+", default=rivals, choices=rivals, metavar="NAME", help="%(choices)s")
     parser.add_argument("--out", default="predictions.csv", help="default: %(default)s")
     parser.add_argument("--report", help="write a report into this HTML file (needs matplotlib)")
     parser.add_argument("--save", help="keep the network's fit in this netCDF file, where the network predicts")

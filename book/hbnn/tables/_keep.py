@@ -73,9 +73,9 @@ def load_fit(path: str | Path) -> Fit:
     texts |= {name: tuple(texts[name]) for name in ("groups", "features", "classes")}
     texts["levels"] = {name: tuple(words) for name, words in texts["levels"].items()}
     arrays = {str(name): values.values for name, values in data.items()}
-    others = {name: arrays.pop(name) for name in ("center", "width")}
+    texts |= {name: arrays.pop(name) for name in ("center", "width")}
     weights = arrays.pop("chain_weights", None)
-    return Fit(draws=arrays, verdict=None, chain_weights=weights, **others, **texts)
+    return Fit(draws=arrays, verdict=None, chain_weights=weights, **texts)
 
 
 def _name_axes(name: str, n_axes: int) -> list[str]:

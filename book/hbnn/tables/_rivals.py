@@ -145,13 +145,16 @@ def fit_rival(
 
     n_classes = len(rows.classes)
     found = tell(search.best_estimator_)
-    draws = [tell(_refit(search.best_estimator_, X, y, g, train, rng)) for rng in _spawn(seed, refits)]
-    if draws:
-        draws = np.array(draws) + (found - np.mean(draws, axis=0))  # about the fit to the rows as they are
+    draws = found[None]
+    if refits:
+        again = [tell(_refit(search.best_estimator_, X, y, g, train, rng)) for rng in _spawn(seed, refits)]
+        draws = np.array(again) + (found - np.mean(again, axis=0))  # about the fit to the rows as they are
     if real:
         noise = np.sqrt(max(-search.best_score_, 1e-12 * y[train].var(), 1e-300))
-        return Prediction(draws if refits else found[None], np.full((refits or 1, 1), noise), float(refits or 1))
-    p = np.clip(draws, metrics.FLOOR, 1 - metrics.FLOOR) if refits else found[None]
+        return Prediction(draws, np.full((len(draws), 1), noise), float(len(draws)))
+    if not refits:
+        return _give_classes(rows, search.predict_proba(X[test])[None], search.classes_)
+    p = np.clip(draws, metrics.FLOOR, 1 - metrics.FLOOR)
     return _give_classes(rows, p / p.sum(axis=-1, keepdims=True), np.arange(n_classes))
 
 
@@ -252,7 +255,7 @@ def _fit_bambi(rows: Table, X: Floats, train: Places, test: Places, seed: int, s
     draws = draws.reshape(-1, *draws.shape[2:])
     if several:
         return replace(_give_classes(rows, draws, np.unique(rows.y[train])), precision=precision)
-    noise = sigma.reshape(-1, 1) if real else None
+    noise = None if sigma is None else sigma.reshape(-1, 1)
     return Prediction(draws, noise, float(len(draws)), precision=precision)
 
 
@@ -607,8 +610,11 @@ def answer(
             if models == [NETWORK]:
                 print("The network is compiled.", flush=True)
                 compiled = sampling.compile_nuts(fuse(built, check=False))
-            found = _compare(rows, models, over, seed, n_folds, compiled, None, cores, done and done.comparison, True)
-            advice, chosen = found.advise(aim), model if model in found.lpd["rows"] else found.choose(aim)
+            found = _compare(
+                rows, models, over, seed, n_folds, compiled, None, cores, done.comparison if done else None, True
+            )
+            advice = found.advise(aim)
+            chosen = model if model is not None and model in found.lpd["rows"] else found.choose(aim)
             print(found, advice, sep="\n", flush=True)
             if done is not None and chosen == done.model:
                 done = replace(done, comparison=found, advice=advice)
