@@ -103,8 +103,8 @@ def test_no_figure_that_the_chapter_prints_moves_by_more_than_its_error():
     data, limit, p = load_images()[0], ABOUT["digits"]["limit"], predict_known("test digits")
     right = 100 * np.mean(p.mean(axis=0).argmax(axis=1) == data.y_test)
     found = {"digits read right": right, "sure of its answers, on average": 100 * p.mean(axis=0).max(axis=1).mean()}
-    rows = {"digits in white on black": "inverted", "digits on their side": "rotated"}  # as the chapter calls them
-    for row in ("test digits", "letters", "noise", *rows):
+    rows = {"digits in white on black": "inverted", "digits on their side": "rotated", "random pixels": "noise"}
+    for row in ("test digits", "letters", *rows):  # as the chapter calls them
         found[row] = 100 * np.mean(metrics.split_uncertainty(predict_known(rows.get(row, row)))["ignorance"] > limit)
     printed = {name: find_printed("digits", name)[0] for name in found}
     off = {name: abs(found[name] - value) / error for name, (value, error) in printed.items()}
