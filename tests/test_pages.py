@@ -201,7 +201,7 @@ def test_a_link_into_a_fold_opens_it(address, chromium):
         assert log.complaints == []
 
 
-@pytest.mark.parametrize(("name", "figure"), [("moons", "fig-moons-tasks"), ("unpooled", "fig-unpooled-surfaces")])
+@pytest.mark.parametrize(("name", "figure"), [("moons", "fig-moons-tasks"), ("unpooled", "fig-unpooled-six")])
 def test_a_picture_grows_and_says_what_it_shows(address, chromium, name, figure):
     with open_page(chromium, f"{address}book/{name}.html", width=390) as (page, log):
         box, picture, button = (page.locator(f"#{figure} {part}") for part in (".growing", "img", "button.enlarge"))
