@@ -38,17 +38,6 @@ def test_a_checkpoint_says_of_its_claim_what_the_claim_says():
             assert verdict == verdicts[re.fullmatch(r"\{claim\}`(.+)`", value)[1]], (path.stem, value)
 
 
-def test_what_an_objective_is_assessed_by_is_there():
-    codes = re.findall(r"\[(a|E|T)(\d+)(?:\.(\d))?\]", (TEACH / "objectives.md").read_text(encoding="utf8"))
-    assert len(codes) > 100
-    for kind, number, part in codes:
-        if kind == "a":
-            (source,) = (TEACH / "assignments" / "source").glob(f"a{number}-*.md")
-            assert not part or f"## Part {part}:" in source.read_text(encoding="utf8"), f"a{number}.{part}"
-        else:
-            assert 1 <= int(number) <= {"E": 30, "T": 10}[kind]
-
-
 def test_a_slide_is_found_by_its_title_in_a_weeks_deck_first_and_refused_where_no_deck_shows_it(tmp_path):
     (tmp_path / "parts").mkdir()
     for name in ("limit", "errors"):

@@ -9,8 +9,14 @@ from pathlib import Path
 import jupytext
 import pytest
 from book_front import list_core
-from book_pages import BOOK, EXERCISE, TOPICS, list_chapters
+from book_pages import BOOK, list_chapters
 
+TOPICS = ("data", "model", "prior", "inference", "diagnosis", "prediction", "scoring", "computing")
+EXERCISE = re.compile(
+    r"^:::+\{exercise\} (?P<title>[^\n]+)\n:label: (?P<label>\S+)\n(?P<text>.*?)"
+    r"^Level (?P<level>[123]) of 3 · Topic: (?P<topic>\w+)$",
+    flags=re.DOTALL | re.MULTILINE,
+)
 CHAPTERS = [name for _, names in list_chapters() for name in names]
 CORE = list_core()  # who learns is on these pages; what was found, and what is looked up, stands on the others
 ANSWERS = tomllib.loads((Path(__file__).parent / "exercises.toml").read_text(encoding="utf8"))
@@ -145,7 +151,7 @@ def test_each_question_has_one_right_answer_and_feedback_on_each_wrong_one(chapt
         assert all(feedback.startswith(("Right:", "Not this:")) and len(feedback) > 40 for _, _, feedback in options)
 
 
-def test_the_list_finds_every_exercise_and_every_answer_is_one_of_a_chapters_exercises():
+def test_every_exercise_has_its_level_and_topic_and_every_answer_is_one_of_a_chapters_exercises():
     assert sorted(ANSWERS) == sorted(WITH_EXERCISES)
     for chapter in CHAPTERS:
         labels = re.findall(r"^:label: (ex-\S+)$", read(chapter), flags=re.MULTILINE)

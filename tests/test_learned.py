@@ -191,9 +191,9 @@ def test_the_study_s_classes_are_those_that_are_simulated(monkeypatch):
 # --- the test itself, and its form
 
 
-def test_the_key_in_the_kit_is_the_key_of_the_script():
-    kit = (ROOT / "book" / "teach" / "kit.md").read_text(encoding="utf8")
-    rows = re.findall(r"^\| (\d+) \| (\w+) \| ([a-d]) \| (.+) \|$", kit, flags=re.MULTILINE)
+def test_the_printed_key_is_the_key_of_the_script():
+    page = (ROOT / "book" / "teach" / "assignments.md").read_text(encoding="utf8")
+    rows = re.findall(r"^\| (\d+) \| (\w+) \| ([a-d]) \| (.+) \|$", page, flags=re.MULTILINE)
     assert [(objective, right) for _, objective, right, _ in rows] == list(learned.ITEMS)
     for _, _, right, telling in rows:
         told = set("".join(re.findall(r"(?:^|\. |, )([a-d](?:, [a-d])*):", telling)).replace(", ", ""))

@@ -252,34 +252,6 @@ class IndexEntries(SphinxTransform):
                 place.parent.insert(place.parent.index(place), addnodes.index(entries=[entry]))
 
 
-TOPICS = ("data", "model", "prior", "inference", "diagnosis", "prediction", "scoring", "computing")
-EXERCISE = re.compile(
-    r"^:::+\{exercise\} (?P<title>[^\n]+)\n:label: (?P<label>\S+)\n(?P<text>.*?)"
-    r"^Level (?P<level>[123]) of 3 · Topic: (?P<topic>\w+)$",
-    flags=re.DOTALL | re.MULTILINE,
-)
-
-
-class ExerciseList(RawTable):
-    """All exercises by topic, from easy to open-ended, each linked to its place."""
-
-    def run(self):
-        names = [name for _, names in list_chapters() for name in names]
-        paths = [BOOK / f"{name}.md" for name in names]
-        texts = [path.read_text(encoding="utf8") for path in paths]
-        found = [
-            (exercise, name) for name, text in zip(names, texts, strict=True) for exercise in EXERCISE.finditer(text)
-        ]
-        rows = []
-        for topic in TOPICS:
-            rows.append([topic])
-            for exercise, name in sorted(found, key=lambda item: item[0]["level"]):
-                if exercise["topic"] == topic:
-                    link = f'<a href="../{name}.html#{exercise["label"]}">{html.escape(exercise["title"])}</a>'
-                    rows.append([link, html.escape(read_title(name)), f"{exercise['level']} of 3"])
-        return [self.show(f"The {len(found)} exercises, by topic", ["Exercise", "Chapter", "Level"], rows, *paths)]
-
-
 class Colophon(RawTable):
     """Versions of what the book is made with, from the lock and the notebooks."""
 
@@ -374,7 +346,6 @@ def setup(app):
     app.add_directive("claims-register", ClaimsRegister)
     app.add_directive("frames", Frames)
     app.add_directive("colophon", Colophon)
-    app.add_directive("exercise-list", ExerciseList)
     app.add_transform(IndexEntries)
     app.connect("html-page-context", mark_claims)
     app.connect("html-page-context", list_names)
