@@ -1,12 +1,17 @@
 """The pages of the courses: plans that add up, verdicts that are the claims', minutes to read and seconds to run."""
 
+import ast
+import builtins
 import json
 import re
 from pathlib import Path
 
+import jupytext
+import nbformat
 import pytest
 from book_teach import count_minutes, find_slide, list_costs, weigh_sections, write_seconds
 from bookkit.claims import find_verdicts
+from nbclient import NotebookClient
 
 BOOK = Path(__file__).parents[1] / "book"
 TEACH = BOOK / "teach"
@@ -25,6 +30,68 @@ def test_each_row_of_a_plan_starts_where_the_one_before_ends():
         assert len(plan) > 5
         ends = [0, *(start + length for start, length in plan)]
         assert [start for (start, _), end in zip(plan, ends, strict=False) if start not in (0, end)] == [], path.stem
+
+
+PLACED = re.compile(
+    r"(?:^\((?P<section>[\w-]+)\)=|^:label: (?P<exercise>ex-[\w-]+)|^ *name: (?P<figure>fig-[\w-]+))$", re.MULTILINE
+)
+PAGES = {next(filter(None, m.groups())): path for path in BOOK.glob("*.md") for m in PLACED.finditer(path.read_text())}
+ASKED = re.compile(r"(?:\{ref\}`(?:[^<`]*<)?|\]\()((?:sec|fig|ex)-[\w-]+)")
+SNIPPETS = [
+    pytest.param(
+        snippet[1], path.read_text()[: snippet.start()].rpartition("\n\n")[0].rpartition("\n\n")[2], id=path.stem
+    )
+    for path in SESSIONS
+    for snippet in re.finditer(r"^```python\n(.*?)^```", path.read_text(), re.DOTALL | re.MULTILINE)
+]
+
+
+def list_cells(told):
+    """The code that was run when a snippet is: the cells of the page down to the end of the section that is named."""
+    labels = re.findall(r"below \{ref\}`(sec-[\w-]+)`", told)
+    if not labels:
+        return []
+    text = PAGES[labels[0]].read_text(encoding="utf8")
+    end = re.search(r"^(?:\((?:sec|ex)-|:+\{exercise)", text[text.index(f"({labels[0]})=") + 1 :], re.MULTILINE)
+    done = text[: text.index(f"({labels[0]})=") + 1 + end.start()]
+    return [cell.source for cell in jupytext.reads(done, fmt="md:myst").cells if cell.cell_type == "code"]
+
+
+def test_each_row_of_a_plan_names_the_pages_that_it_opens():
+    missed = []
+    for path in SESSIONS:
+        for row in list_rows(path.read_text(encoding="utf8")):
+            if re.match(r"\d:\d\d, ", row[0]):
+                words = " ".join(row)
+                missed += [
+                    (path.stem, row[0], label) for label in ASKED.findall(words) if PAGES[label].stem not in words
+                ]
+    assert missed == []
+
+
+@pytest.mark.parametrize(("snippet", "told"), SNIPPETS)
+def test_every_name_of_a_snippet_is_bound_where_the_plan_runs_it(snippet, told):
+    def find_names(code, kind):
+        nodes = list(ast.walk(ast.parse(code)))
+        found = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, kind)}
+        if kind is ast.Load:
+            return found
+        imported = [name for node in nodes if isinstance(node, ast.Import | ast.ImportFrom) for name in node.names]
+        defined = [node.name for node in nodes if isinstance(node, ast.FunctionDef)]
+        inside = [node.arg for node in nodes if isinstance(node, ast.arg)]
+        return found | {name.asname or name.name.partition(".")[0] for name in imported} | {*defined, *inside}
+
+    bound = set(dir(builtins)).union(*(find_names(code, ast.Store) for code in [*list_cells(told), snippet]))
+    assert find_names(snippet, ast.Load) <= bound
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("snippet", "told"), SNIPPETS)
+def test_a_snippet_runs_where_the_plan_runs_it(snippet, told):
+    notebook = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell(code) for code in [*list_cells(told), snippet]]
+    )
+    NotebookClient(notebook, timeout=900, resources={"metadata": {"path": str(BOOK)}}).execute()
 
 
 def test_a_checkpoint_says_of_its_claim_what_the_claim_says():
