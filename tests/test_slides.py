@@ -67,8 +67,10 @@ def test_a_cut_of_code_goes_from_one_line_to_another_and_its_letters_are_as_larg
     assert book_slides.cut_code(source, "start", "end") == "start = 1\nend = 2"
 
 
-def test_a_claims_numbers_are_rounded_and_its_errors_left_out():
+def test_numbers_are_rounded_and_a_claims_errors_left_out():
     value = "1.250 ± 0.042 (n=9) times the steps to 1,500 nats, p = 1e-06"
+    assert book_slides.round_cell("0.2993 ± 0.0068 (n=9)") == "0.299 ± 0.007"
+    assert book_slides.round_cell("14259 ± 1715") == "14,000 ± 2,000"
     assert book_slides.round_claim(value, "{0:.1f} times, {1:,.0f} nats") == "1.2 times, 1,500 nats"
 
 

@@ -3,6 +3,7 @@
 import base64
 import html
 import json
+import math
 import re
 import shutil
 import textwrap
@@ -234,7 +235,7 @@ class ChapterTable(FromChapter):
         wanted = {key: [name.strip() for name in value.split(";")] for key, value in self.options.items() if value}
         later = wanted.pop("later", [])
         caption, table = find_table(chapter, caption)
-        head, *body = choose(table, **wanted)
+        head, *body = [[round_cell(cell) for cell in row] for row in choose(table, **wanted)]
         for name in later:
             pick(name, dict.fromkeys(row[0] for row in body), "row")
         # the corner of a table without a name heads nothing
@@ -287,6 +288,21 @@ def link_to_chapter(name, rawtext, text, lineno, inliner, options=None, content=
 
 
 NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?")
+
+
+WITH_ERROR = re.compile(r"(?P<value>-?\d[\d,]*\.?\d*) ± (?P<error>\d[\d,]*\.?\d*)(?: \(n=\d+\))?")
+
+
+def round_cell(text):
+    """A table's cell for a projector: an error has one digit, and its value ends where the error does."""
+
+    def shorten(match):
+        value, error = (float(match[name].replace(",", "")) for name in ("value", "error"))
+        digits = -math.floor(math.log10(error)) if error else 0
+        value, error = (round(number, digits) for number in (value, error))
+        return f"{value:,.{max(0, digits)}f} ± {error:,.{max(0, digits)}f}"
+
+    return WITH_ERROR.sub(shorten, text)
 
 
 def round_claim(value, words):
