@@ -1,4 +1,9 @@
-"""Make the figures that sell the book, for the README and the front page: one is drawn, two come from chapters."""
+"""Make the figures that sell the book, for the README and the front page: one is drawn, two come from chapters.
+
+    python -m tools.cover [--draw] [--boxes]
+
+With ``--boxes`` the boxes of the handouts are drawn, too: axes and points, for a pencil.
+"""
 
 import base64
 import sys
@@ -11,6 +16,7 @@ import pymc as pm
 from bookkit import data, models, plots
 from bookkit.repo import BOOK
 from hbnn import fuse, metrics, prediction, sampling
+from studies import new_categories
 
 PICTURES = {
     "lonely.png": ("unpooled", "fig-unpooled-surfaces"),
@@ -53,8 +59,47 @@ def draw_cover():
     return fig
 
 
+def draw_box(X, y, crosses=()):
+    """Axes and points without a colour, to be drawn on with a pencil: a figure of 7 by 7 centimetres."""
+    plots.use_style()
+    plt.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "box", "font.family": "sans-serif"})
+    fig, ax = plt.subplots(figsize=(7 / 2.54, 7 / 2.54))
+    size = 9 if len(X) > 100 else 22
+    ax.scatter(*X[y == 0].T, s=size, marker="o", facecolor="none", edgecolor="#555555", linewidth=0.6)
+    ax.scatter(*X[y == 1].T, s=size, marker="^", facecolor="#555555", linewidth=0)
+    for name, place in dict(crosses).items():
+        ax.plot(*place, "kx", markersize=7, markeredgewidth=1.6)
+        ax.annotate(name, place, (5, 4), textcoords="offset points", weight="bold", fontsize=10)
+    ax.set(xlim=(-3, 3), ylim=(-3, 3), aspect="equal", xticks=(-2, 0, 2), yticks=(-2, 0, 2))
+    ax.set_xlabel("first measurement", fontsize=8)
+    ax.set_ylabel("second measurement", fontsize=8)
+    ax.tick_params(labelsize=8)
+    return fig
+
+
+def draw_boxes():
+    """The boxes of the handouts, as files of ``book/_static/handouts``."""
+    one, patient = data.flat_moons(seed=0), data.legacy_rotated_moons()
+    new = new_categories.draw_categories("alike").group(0)
+    boxes = {
+        "places": {
+            "X": one.X_train[::2],
+            "y": one.y_train[::2],
+            "crosses": {"A": (-0.5, 0.7), "B": (0.9, -1.2), "C": C},
+        },
+        "patient": {"X": patient.X_train[2], "y": patient.y_train[2]},
+        "newcomer": {"X": new.X_train[:5], "y": new.y_train[:5]},
+    }
+    folder = BOOK / "_static" / "handouts"
+    folder.mkdir(exist_ok=True)
+    for name, what in boxes.items():
+        draw_box(**what).savefig(folder / f"{name}.svg", metadata={"Date": None})
+
+
 def main(arguments=()):
-    """Copy the pictures of chapters; with ``--draw`` sample and draw the cover, too."""
+    """Copy the pictures of chapters; with ``--draw`` sample and draw the cover, with ``--boxes`` draw those, too."""
+    if "--boxes" in arguments:
+        draw_boxes()
     for name, (chapter, figure) in PICTURES.items():
         (BOOK / "_static" / name).write_bytes(find_picture(BOOK / f"{chapter}.ipynb", figure))
     if "--draw" in arguments:
