@@ -42,7 +42,7 @@ QUERIES = {  # a page that is among the first three, by a section
     "overfitting": "unpooled.html#why-so-straight",
     "variational inference": "primer.html#advi-fit-a-normal-to-the-hill",
     "small data": "informed_priors.html#five-points",
-    "slides": "teach/index.html#slides-assignments-licence",
+    "slides": "teach/index.html#slides",
     "pytorch shrinkage": "flat_advi.html#the-network-in-pymc",  # on no page are both
 }
 SEARCH = """async ([root, query]) => {
