@@ -48,7 +48,7 @@ SNIPPETS = [
 
 def list_cells(told):
     """The code that was run when a snippet is: the cells of the page down to the end of the section that is named."""
-    labels = re.findall(r"below \{ref\}`(sec-[\w-]+)`", told)
+    labels = re.findall(r"below \{ref\}`(?:[^<`]*<)?(sec-[\w-]+)", told)
     if not labels:
         return []
     text = PAGES[labels[0]].read_text(encoding="utf8")

@@ -39,7 +39,7 @@ QUERIES = {  # a page that is among the first three, by a section
     "predict new group": "own_file.html#a-hive-that-nobody-has-weighed",
     "out of distribution": "digits.html#what-should-it-say-to-an-a",
     "save model": "running.html#without-sampling",
-    "overfitting": "unpooled.html#why-so-straight",
+    "overfitting": "unpooled.html#the-prior-or-the-data",
     "variational inference": "primer.html#advi-fit-a-normal-to-the-hill",
     "small data": "informed_priors.html#five-points",
     "slides": "teach/index.html#slides",
@@ -280,11 +280,12 @@ def test_a_line_gets_a_box_of_its_own_that_knows_its_indent_and_the_line_break_s
 
 
 def test_code_that_wraps_is_copied_as_it_was_written_and_hangs(address, chromium):
-    start, wrapped = "def summarise(each, key):", "told = compiled.with_data(d=d, within=within, scale=SCALES[key])"
-    cells = nbformat.read(BOOK / "replication.ipynb", as_version=4).cells
+    start = "def vary(name, *dims):"
+    wrapped = 'pm.Normal("y", (h * w2).sum(axis=1) + b2, pm.HalfNormal("noise", 1), observed=y)'
+    cells = nbformat.read(BOOK / "own_file.ipynb", as_version=4).cells
     source = next(cell.source for cell in cells if cell.cell_type == "code" and f"\n{start}" in f"\n{cell.source}")
     assert "\n\n\n" in source  # lines without a character, too
-    with open_page(chromium, f"{address}book/replication.html", width=390) as (page, _):
+    with open_page(chromium, f"{address}book/own_file.html", width=390) as (page, _):
         box = page.locator("div.cell_input", has_text=start).first
         page.context.grant_permissions(["clipboard-read", "clipboard-write"])
         box.hover()

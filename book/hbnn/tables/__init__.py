@@ -20,7 +20,6 @@ from hbnn.tables._read import Table as Table
 from hbnn.tables._read import make_folds as make_folds
 from hbnn.tables._read import read_table as read_table
 from hbnn.tables._read import split_rows as split_rows
-from hbnn.tables._report import write_report as write_report
 from hbnn.tables._rivals import NETWORK as NETWORK
 from hbnn.tables._rivals import RIVALS as RIVALS
 from hbnn.tables._rivals import SHORT_SAMPLER as SHORT_SAMPLER

@@ -61,6 +61,15 @@ def load_fit(path: str | Path) -> Fit:
     ------
     Refused
         For a file of something else.
+
+    Examples
+    --------
+    Goes on from `save_fit`.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     tables.save_fit(Path(folder, "wheat.nc"), fit)
+    ...     tables.load_fit(Path(folder, "wheat.nc")).groups
+    ('a', 'b', 'c')
     """
     try:
         with xr.open_dataset(path, engine="scipy") as opened:

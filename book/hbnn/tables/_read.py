@@ -165,6 +165,7 @@ def read_table(
     >>> print(rows)
     40 rows in 2 groups of 'clinic' (20 to 20 rows each), 2 features.
     'well' has 2 classes, 'no' (16 rows) and 'yes' (24 rows) (kind='binary'); probabilities are of 'yes'.
+    Note: 'dose' alone gives 'well' away. Is it known before the outcome is?
     """
     if isinstance(features, str) or isinstance(ids, str) or len(features) == 0:
         raise ValueError(f"features={features!r}, ids={ids!r}; wanted: lists of column names, at least one feature")

@@ -270,7 +270,7 @@ class Comparison:
     --------
     Goes on from `compare_rivals`.
 
-    >>> comparison.choose(), comparison.advise()[:38]
+    >>> comparison.choose(), comparison.advise()[:39]
     ('line', 'Use a line, with a level for each group')
     """
 
@@ -516,6 +516,13 @@ class Answer:
         if self.fit is not None:
             return _network.predict(self.fit, asked, seed=self.seed)
         return _predict_rival(self.model, self.rows, asked, self.seed, self.comparison.loss)
+
+    def write_report(self, path: str | Path) -> None:
+        """Write a report that one looks at, one HTML file that loads nothing: the data, who was compared, who is
+        advised, calibration, six groups, and where to measure next. Needs matplotlib."""
+        from hbnn.tables import _report  # which stands on this module
+
+        _report.write_report(path, self)
 
 
 def answer(
