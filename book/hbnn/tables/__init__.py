@@ -4,7 +4,6 @@ from hbnn.tables._keep import load_fit as load_fit
 from hbnn.tables._keep import save_fit as save_fit
 from hbnn.tables._network import build_network as build_network
 from hbnn.tables._network import compile_network as compile_network
-from hbnn.tables._network import estimate_cost as estimate_cost
 from hbnn.tables._network import fit_network as fit_network
 from hbnn.tables._network import predict as predict
 from hbnn.tables._network import predict_new_group as predict_new_group

@@ -4,7 +4,6 @@ Groups that were fitted are predicted by their own networks; one that was never 
 networks drawn from what the groups have in common.
 """
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -35,7 +34,6 @@ LEAST_ROWS = 10  # of each class
 KEPT = 1000  # draws
 EFFECTIVE = 50  # draws, below which a reweighted answer is refused
 SAMPLER: dict[str, Any] = {"chains": 4, "draws": 2000, "tune": 1000, "target_accept": 0.95}
-PILOT: dict[str, Any] = {"chains": 1, "draws": 100, "tune": 300, "target_accept": 0.95}
 
 
 # --- the model
@@ -147,22 +145,6 @@ def _standardise(rows: Table) -> tuple[Floats, Array, tuple[Floats, Floats, floa
 # --- the fit
 
 
-@dataclass(frozen=True)
-class Cost:
-    """What sampling will take, and the compiled network that `fit_network` can use.
-
-    The bytes are those of the draws, of their copies and of predictions of as many rows: they come on top of what
-    Python and the compiled network hold, some 600 MB.
-    """
-
-    seconds: float  #: on one core
-    bytes: float
-    network: Compiled = field(repr=False)
-
-    def __str__(self) -> str:
-        return f"{say_time(self.seconds)} on one core, {max(self.bytes / 1e6, 1):,.0f} MB for draws"
-
-
 def say_time(seconds: float) -> str:
     """Text such as "about 1 minute": seconds up to 45, minutes up to 90, then hours."""
     unit, size = ("second", 1) if seconds < 45.5 else ("minute", 60) if seconds < 5430 else ("hour", 3600)
@@ -213,37 +195,6 @@ def merge_sampler(sampler: Sampler) -> dict[str, Any]:
     return merged
 
 
-def estimate_cost(rows: Table, *, sampler: Sampler = None, seed: int = 0, **options: Any) -> Cost:
-    """Time and memory of a fit, from a pilot of a thirtieth of its length; compiling, some 20 s, is not counted.
-
-    The time may be off by a factor of two, as trajectories grow or shrink after the pilot. Refuses what `build_network`
-    does.
-
-    Parameters
-    ----------
-    sampler : what to change in the settings chains, draws, tune and target_accept
-    options : as in `build_network`
-
-    Examples
-    --------
-    Goes on from `build_network`. What a fit will take, before it is paid:
-
-    >>> cost = tables.estimate_cost(rows, n_units=2, seed=1)
-    >>> cost.seconds > 0, cost.bytes > 0
-    (True, True)
-    """
-    wanted = merge_sampler(sampler)
-    compiled = compile_network(rows, **options)
-    start = time.perf_counter()
-    tree = sampling.sample_nuts(compiled, seed=seed, **PILOT)
-    seconds = time.perf_counter() - start
-    share = wanted["chains"] * (wanted["draws"] + wanted["tune"]) / (PILOT["draws"] + PILOT["tune"])
-    numbers = sum(values[0, 0].size for values in tree["posterior"].to_dataset().values())
-    n_out = len(rows.classes) if rows.kind == "classes" else 1
-    held = wanted["chains"] * wanted["draws"] * 8 * (3 * numbers + 4 * n_out * min(len(rows.values), 200))
-    return Cost(share * seconds, held + 5 * 8 * KEPT * len(rows.values) * n_out, compiled)
-
-
 def fit_network(
     rows: Table,
     *,
@@ -267,7 +218,7 @@ def fit_network(
     ----------
     network : compiled before for these rows, with options of its own; default: compile it now
     index : (obs,) places of the rows to learn from; default: all
-    sampler : as in `estimate_cost`
+    sampler : what to change in the settings chains, draws, tune and target_accept
     judged : whether to ask for convergence
     asked : rows to be predicted, of known groups or new ones; the precision is measured at up to 200 of them
     most : runs of `sampler`, at most

@@ -331,26 +331,20 @@ class Comparison:
         return metrics.calibrate(p, came.astype(int), n_bins=5)
 
     def gain_without(self, name: str, other: str, over: Over = "rows") -> tuple[str, float, float]:
-        """The group that speaks most for `name`, and the gain and its standard error without it."""
+        """The group that moves the gain most, and the gain and its standard error without it."""
         each = (self.lpd[over][name] - self.lpd[over][other]).to_numpy()
-        odd = int(np.argmax(np.bincount(self.group, each, minlength=self.group.max() + 1)))
+        odd = int(np.argmax(np.abs(np.bincount(self.group, each - each.mean()))))
         rest = self.group != odd
-        lpd = {over: self.lpd[over][rest].reset_index(drop=True)}
+        lpd = {over: self.lpd[over][rest]}
         gain, error = replace(self, lpd=lpd, group=self.group[rest]).gain(name, other, over)
         return self.groups[odd] if self.groups else str(odd), gain, error
 
     def choose(self, over: Over = "rows") -> str:
-        """The model to use: the network if it leads the best rival by more than 2.8 standard errors, and by more than 2
-        without the group that speaks most for it; else the simplest rival that is not behind the best by more than 2.
-        """
+        """The model to use: the network if it leads the best rival by more than 2.8 standard errors, else the simplest
+        rival that is not behind the best by more than 2."""
         mean = self.lpd[over].mean()
         best = mean.drop(NETWORK, errors="ignore").idxmax()
-        if NETWORK in mean and len(np.unique(self.group)) > 2:
-            gain, error = self.gain(NETWORK, best, over)
-            _, rest, its_error = self.gain_without(NETWORK, best, over)
-            if gain > CLEARLY * error and rest > WORSE * its_error:
-                return NETWORK
-        elif NETWORK in mean:
+        if NETWORK in mean:
             gain, error = self.gain(NETWORK, best, over)
             if gain > CLEARLY * error:
                 return NETWORK
@@ -379,12 +373,12 @@ class Comparison:
         else:
             side = "ahead of" if lead > 0 else "behind"
             text += f"{side} the best rival, {NAMES[best]}, by {plus_minus(abs(lead), error)} {unit}"
-        if lead > WORSE * error and len(np.unique(self.group)) > 2:
+        if WORSE * error < lead and chosen != NETWORK:
+            text += ", which is not clear"
+        if len(np.unique(self.group)) > 2:
             odd, rest, its_error = self.gain_without(NETWORK, best, over)
-            if rest <= WORSE * its_error:
-                text += f"; without group {odd!r}, {plus_minus(rest, its_error)}, so that one group decides"
-            elif chosen != NETWORK:
-                text += ", which is not clear"
+            if (abs(lead) > WORSE * error) != (abs(rest) > WORSE * its_error):
+                text += f"; one group decides: without {odd!r} the network's lead is {plus_minus(rest, its_error)}"
         return f"{text}; {simpler}." if simpler else f"{text}."
 
 
