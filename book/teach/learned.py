@@ -382,7 +382,7 @@ def describe(tree, answers):
         _name_questions(str(judge(tree, answers))),
         "",
         "Gain in percentage points, 90 % interval; in brackets by counting, with its standard error.",
-        "In invented classes about one objective in six on which nothing was taught is called a gain all the same.",
+        "In invented classes about one objective in ten on which nothing was taught is called a gain all the same.",
     ]
     for k, name in enumerate(OBJECTIVES):
         sure = "a gain" if low[k] > 0 else "a loss" if high[k] < 0 else "open"
