@@ -528,7 +528,7 @@ def test_where_one_group_decides_it_is_named():
     assert (name, round(gain, 1)) == ("7", 0.5)
     assert gain > 100 * error
     assert found.choose() == "line"
-    assert "one group decides: without '7' the network's lead is 0.5" in found.advise()
+    assert "one group decides: without '7' the network's lead is 0.499" in found.advise()
 
 
 def test_advice_is_about_what_is_to_be_predicted():

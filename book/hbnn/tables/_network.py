@@ -240,10 +240,11 @@ def fit_network(
     """
     check_seed(seed)
     _check_rows(rows)
+    settings = merge_sampler(sampler)
     network = choose_network(rows, network, options)
     used = rows if index is None else rows.take(index)
     X, y, scale = _standardise(used)
-    data, settings = network.with_data(X=X, seen=y, g=used.group), merge_sampler(sampler)
+    data = network.with_data(X=X, seen=y, g=used.group)
     there = np.unique(used.group)
     groups = tuple(rows.groups[g] for g in there)
     later = np.random.SeedSequence(seed).generate_state(most)[1:].tolist()
