@@ -75,6 +75,7 @@ def list_code(name, data_set=None):
 @cache
 def run_solution(name, data_set=None):
     """Run an assignment in this process: its namespace, what that held before each cell, and the cells' errors."""
+    sys.modules.pop("teach.grading", None)  # a copy of its own: answers that cheat write into it
     space, before, errors = {"__name__": "__main__"}, [], []
     for cell in list_code(name, data_set):
         before.append(dict(space))
