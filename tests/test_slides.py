@@ -114,7 +114,7 @@ LOOK = """async () => {  // at every slide in turn, all its parts shown: picture
     const missing = [...slide.querySelectorAll("img")].filter((image) => !image.naturalWidth);
     const seen = slide.querySelectorAll(":not(aside, aside *, mjx-assistive-mml *, .visually-hidden, .live-keys"
       + ", .live-advi, .live-spoken, [data-do=share])");
-    const outside = [slide, ...seen].filter((e) => {
+    const outside = [slide, ...seen].filter((e) => e.checkVisibility()).filter((e) => {  // not of a closed fold
       const box = e.getBoundingClientRect();
       return box.left < -1 || box.top < -1 || box.right > 1921 || box.bottom > 1045  // the deck's name stands below
         && e !== slide || e.scrollWidth > e.clientWidth + 1 && e.matches(".code, section");
