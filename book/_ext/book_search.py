@@ -27,6 +27,7 @@ ASKED = {
     "sec-digits-question": "out of distribution, out-of-distribution detection, OOD, distribution shift, open set",
     "sec-flat-advi-model": "PyTorch, TensorFlow, Keras, JAX, Flax",
     "sec-informed-priors-question": "small data, small data sets, little data, few data, small sample",
+    "sec-own-data-shops": "my own data, own data, my data, use it on my data, custom data set",
     "sec-own-data-load": "missing data, missing values, NaN, imputation",
     "sec-own-file-new": "predict a new group, predict new groups, prediction for a new group, unseen group",
     "sec-primer-advi": "variational inference, variational Bayes, VI",
@@ -37,6 +38,7 @@ ASKED = {
 }
 HEADING = re.compile(r'<section([^>]*) id="([^"]+)">((?:\s*<span id="[^"]+"></span>)*)\s*<h(\d)>')
 TERM = re.compile(r'<dt(?: class="sig sig-object py")? id="([^"]+)">(.*?)</dt>', flags=re.DOTALL)
+SIGNATURE = '<span class="sig-paren">'
 FORMULA = re.compile(r'<span class="math notranslate nohighlight">\\\((.*?)\\\)</span>', flags=re.DOTALL)
 SYMBOLS = tex2unichar.mathalpha | tex2unichar.mathbin | tex2unichar.mathop | tex2unichar.mathord | tex2unichar.mathrel
 SYMBOLS |= {name: name for name in ("exp", "log", "max", "min", "tanh")}
@@ -55,7 +57,8 @@ def prepare(page, weight):
         said = rf'\1<p data-pagefind-weight="10">{words}</p>'
         page = re.sub(rf'(id="{key}">.*?</h\d>)', said, page, count=1, flags=re.DOTALL)
     page = HEADING.sub(rf'<section\1>\3<h\4 id="\2" data-pagefind-weight="{4 * weight}">', page)
-    page = TERM.sub(rf'<h3 id="\1" data-pagefind-weight="{4 * weight}">\2</h3>', page)
+    page = TERM.sub(lambda match: f'<h3 id="{match[1]}" data-pagefind-weight="{4 * weight}">'
+                    f'{match[2].split(SIGNATURE)[0]}</h3>', page)  # fmt: skip
     page = re.sub(r"<em>([^<]+)</em>([^\s<]*)", rf'<em data-pagefind-weight="{3 * weight}">\1\2</em>', page)
     page = FORMULA.sub(lambda match: html.escape(spell_formula(html.unescape(match[1]))), page)
     return page.replace("<article", f'<article data-pagefind-body data-pagefind-weight="{weight}"', 1)
@@ -73,7 +76,7 @@ def write_index(app, exception):
     out = Path(app.outdir)
     shutil.rmtree(out / "pagefind", ignore_errors=True)
     with tempfile.TemporaryDirectory() as folder:
-        for name in app.env.found_docs:
+        for name in app.env.found_docs - {"book/teach/handouts"}:  # sheets with blanks to fill in
             page = app.builder.get_target_uri(name)
             target = Path(folder, page)
             target.parent.mkdir(parents=True, exist_ok=True)

@@ -161,8 +161,8 @@ def list_examples(page):
     """Things to try: the chapter's own, and the test digit about which it is most ignorant."""
     data = page["data"]
     doubted = data.X_test[page["find_ignorance"](page["p_test"]).argmax()]
-    images = {name: page["asked"][name] for name in ("a 3, by hand", "a letter A", "a letter R", "noise")}
-    images["most doubted digit"] = doubted
+    images = {name: page["asked"][name] for name in ("a 3, by hand", "a letter A", "a letter R")}
+    images |= {"random pixels": page["asked"]["noise"], "most doubted digit": doubted}
     known = ("a 3, by hand", "most doubted digit")
     strokes = {name: page["STROKES"][name] for name in ("a face", "a house")}
     examples = [{"name": name, "image": np.round(image, 4).tolist()} for name, image in images.items()] + [

@@ -21,6 +21,7 @@ const FRAME = `
 <p class="pad-buttons"><button type="button" class="btn pad-undo">Undo</button>
 <button type="button" class="btn pad-clear">Clear</button>
 <span class="pad-seen"><canvas aria-hidden="true"></canvas> <span>what the networks see</span></span></p></div>
+<div class="pad-examples" role="group" aria-label="Examples"></div>
 <div class="pad-said"><p class="pad-answer"></p><p class="pad-why"></p>
 <ol class="pad-classes" start="0" aria-label="Probability of each digit"></ol>
 <p class="pad-note">Each dot is what one of the <span class="pad-count"></span> networks says; the bar ends at their
@@ -30,7 +31,6 @@ mean.</p>
 <ul class="pad-doubts" aria-label="Doubt in bits"></ul>
 <p class="pad-note">Of the digits that the limit comes from, one in twenty lies above each mark. Ignorance decides.</p>
 </details></div>
-<div class="pad-examples" role="group" aria-label="Examples"></div>
 <p class="pad-note">Draw with the mouse or a finger. By keyboard, arrow keys move the pen, Space puts it down and lifts
 it. <strong>What you draw stays in this browser; nothing is sent.</strong></p>
 <p class="visually-hidden" role="status"></p>`;
