@@ -115,12 +115,12 @@ function openFolds() {
   target.scrollIntoView();
 }
 
-/** Browsers do not let a page that was opened as a file load the index of the search. */
+/** Browsers do not let a page that was opened as a file load the index of the search, or the live boxes. */
 function excuseSearch() {
   if (location.protocol !== "file:") return;
   document.querySelectorAll("pagefind-summary, pagefind-results").forEach((part) => part.remove());
   document.querySelectorAll("pagefind-modal-trigger, pagefind-input").forEach((part) => {
-    part.replaceWith("Pages opened as files cannot be searched. The search needs a server: make serve.");
+    part.replaceWith("Opened as a file: no search, no live boxes. In the folder of the site: python3 -m http.server (Windows: py -m http.server), then http://localhost:8000.");
   });
 }
 
