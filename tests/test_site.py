@@ -435,18 +435,21 @@ def test_exam_and_entry_test_are_printed_without_answers_and_the_exam_with_them_
 ):
     printed = {}
     with open_context(chromium) as context:
-        for name in ("exam.html", "exam.html?answers", "entry_test.html"):
+        for name in ("exam.html", "exam.html?answers", "exam.html?take=1,30", "entry_test.html"):
             with open_tab(context, f"{address}book/teach/{name}") as (page, _):
                 pages = PdfReader(io.BytesIO(page.pdf(prefer_css_page_size=True))).pages
                 printed[name] = " ".join(" ".join(page.extract_text() for page in pages).split())
     assert {name: text.count("Answer and marks") for name, text in printed.items()} == {
         "exam.html": 0,
         "exam.html?answers": 30,
+        "exam.html?take=1,30": 0,
         "entry_test.html": 0,
     }
     assert "five of six pairs" in printed["exam.html?answers"]
     assert "five of six pairs" not in printed["exam.html"]
     assert "30. Many machines" in printed["exam.html"]
+    assert "30. Many machines" in printed["exam.html?take=1,30"]
+    assert "29. " not in printed["exam.html?take=1,30"]
     assert "What a wrong answer tells" not in printed["entry_test.html"]
 
 

@@ -125,7 +125,18 @@ function excuseSearch() {
 }
 
 /** An exam is printed without its answers, and with them where its address says so (print.css). */
-if (new URLSearchParams(location.search).has("answers")) document.documentElement.classList.add("with-answers");
+const asked = new URLSearchParams(location.search);
+if (asked.has("answers")) document.documentElement.classList.add("with-answers");
+
+/** An address that ends with ?take=1,5,7 leaves these questions of an exam. */
+function takeQuestions() {
+  const taken = asked.get("take")?.split(",");
+  if (!taken) return;
+  document.querySelector(".bd-article h1").firstChild.data = "Exam";
+  document.querySelectorAll("[id^=exam-]").forEach((place) => {
+    place.closest("section").hidden = !taken.includes(place.id.slice(5));
+  });
+}
 
 window.addEventListener("hashchange", openFolds);
 document.addEventListener("DOMContentLoaded", startFoldsSwitch);
@@ -136,5 +147,6 @@ window.addEventListener("load", () => {
   (window.MathJax?.startup?.promise ?? Promise.resolve()).then(watchScrollBoxes);  // formulas are boxes once they are set
   nameFolds();
   openFolds();
+  takeQuestions();
   excuseSearch();
 });
