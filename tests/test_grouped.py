@@ -13,7 +13,7 @@ from hbnn import Refused, diagnostics, sampling, tables
 from hbnn.__main__ import main as command
 from hbnn.tables import _network, _predictions, _rivals
 from scipy.special import expit, logsumexp
-from scipy.stats import multivariate_normal, norm
+from scipy.stats import multivariate_normal, nbinom, norm, poisson
 from sklearn.exceptions import ConvergenceWarning
 from studies import advice
 
@@ -47,7 +47,7 @@ def make_fit(kind="binary", n_groups=4, n_draws=400, hidden=3, vary=None, seed=0
     """A fit as if sampled, of groups "g0", "g1", … and two features."""
     rng = np.random.default_rng(seed)
     output, draws = ((3,) if kind == "classes" else ()), {}
-    shared = (vary or ("readout" if kind == "real" else "all")) == "readout"
+    shared = (vary or ("readout" if kind in ("real", "counts") else "all")) == "readout"
     shapes = {"w1": (2, hidden), "b1": (hidden,), "w2": (hidden, *output), "b2": output}
     for name, shape in shapes.items():
         mu = rng.normal(size=shape) + 0.1 * rng.normal(size=(n_draws, *shape))
@@ -58,9 +58,9 @@ def make_fit(kind="binary", n_groups=4, n_draws=400, hidden=3, vary=None, seed=0
         z = rng.normal(size=(n_draws, n_groups, *shape))
         draws |= {f"{name}_mu": mu, f"{name}_sd": sd}
         draws[name] = mu[:, None] + sd.reshape(-1, *[1] * (z.ndim - 1)) * z
-    if kind == "real":
+    if kind in ("real", "counts"):
         draws["noise"] = 0.4 + 0.02 * rng.random(n_draws)
-    classes = {"real": (), "binary": ("0", "1"), "classes": ("a", "b", "c")}[kind]
+    classes = {"real": (), "counts": (), "binary": ("0", "1"), "classes": ("a", "b", "c")}[kind]
     level, width = (10.0, 2.0) if kind == "real" else (0.0, 1.0)
     groups = tuple(f"g{k}" for k in range(n_groups))
     center, scale = np.array([1.0, 2.0]), np.array([2.0, 0.5])
@@ -72,7 +72,7 @@ def make_rows(fit, n=8, group="new", labels=True, seed=1):
     rng = np.random.default_rng(seed)
     groups = fit.groups if group is None else (group,)
     values = fit.center + fit.width * rng.normal(size=(n, 2))
-    drawn = {"real": rng.normal(10, 2, n), "binary": rng.integers(0, 2, n).astype("int32")}
+    drawn = {"real": rng.normal(10, 2, n), "binary": rng.integers(0, 2, n).astype("int32"), "counts": rng.poisson(3, n)}
     y = drawn.get(fit.kind, rng.integers(0, 3, n).astype("int32")) if labels else None
     place = np.resize(np.arange(len(groups)), n)
     kind = {"kind": fit.kind, "classes": fit.classes} if labels else {}
@@ -93,6 +93,7 @@ def make_rows(fit, n=8, group="new", labels=True, seed=1):
         (["bus", "car", "foot"], "classes", ("bus", "car", "foot")),
         ([1.5, 2.25, 3.0], "real", ()),
         (list(range(30)), "real", ()),
+        ([0, 0, 0, 1, 1, 2, 3, 7], "counts", ()),
     ],
 )
 def test_the_kind_is_found_from_the_column(frame, values, kind, classes):
@@ -105,6 +106,7 @@ def test_a_named_kind_and_named_classes_are_taken(frame):
     frame["stars"] = np.resize([1, 2, 3], 60)
     assert read(frame, "stars", kind="real").y.tolist()[:3] == [1, 2, 3]
     assert read(frame, "stars", kind="classes").classes == ("1", "2", "3")
+    assert read(frame, "stars", kind="counts").y.dtype == "int64"
     rows = read(frame, "by", classes=["foot", "car", "bus"])
     assert (rows.kind, rows.classes, rows.y.tolist()[:3]) == ("classes", ("foot", "car", "bus"), [2, 1, 0])
     assert read(frame.assign(y=np.resize(["yes", "no"], 60)), "y", classes=["yes", "no"]).y[0] == 0
@@ -137,9 +139,14 @@ def test_some_rows_keep_kind_and_classes_and_need_not_hold_each(frame):
             "in 20 rows of 60 (rows 2, 5, 8 and 17 more); wanted: two classes, or",
         ),
         (["bus", "car", "foot"], {"classes": ["bus", "car"]}, "in 20 rows of 60 (rows 2, 5, 8 and 17 more)"),
-        (["bus", "car"], {"kind": "yesno"}, "kind='yesno'; wanted: 'binary', 'real', 'classes', or None"),
+        (["bus", "car"], {"kind": "yesno"}, "kind='yesno'; wanted: 'binary', 'real', 'classes', 'counts', or None"),
+        (
+            [3, 1.5, -2],
+            {"kind": "counts"},
+            "'1.5' and '-2', in 40 rows of 60 (rows 1, 2, 4 and 37 more); wanted: whole",
+        ),
         (["bus", "car"], {"classes": "bus"}, "classes='bus' with kind=None; wanted: a list"),
-        (["bus", "car"], {"classes": ["bus", "car"], "kind": "real"}, "none for kind='real'"),
+        (["bus", "car"], {"classes": ["bus", "car"], "kind": "real"}, "none for kind='real' or 'counts'"),
         (["bus", "car"], {"classes": ["a", "b", "c"], "kind": "binary"}, "two for kind='binary'"),
         (["bus", "car"], {"outcome": "bye"}, "no column 'bye'"),
         (["bus", "car"], {"outcome": "town"}, "column 'town' is there or asked for twice"),
@@ -165,9 +172,10 @@ def test_everything_that_is_wrong_is_said_at_once_with_lines_of_the_file(frame, 
 # --- the model -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "varies"), [("moved", True), ("by", False), ("rent", False)])
+@pytest.mark.parametrize(("name", "varies"), [("moved", True), ("by", False), ("rent", False), ("age", False)])
 def test_hidden_weights_differ_between_groups_for_two_classes_only(frame, name, varies):
-    model = tables.build_network(read(frame, name), n_units=2)
+    kind = {"features": ["income"], "kind": "counts"} if name == "age" else {}
+    model = tables.build_network(read(frame, name, **kind), n_units=2)
     assert ("w1_z" in model.named_vars) == varies
     assert "w2_z" in model.named_vars
     assert model.named_vars_to_dims["w2_z"][:2] == ("group", "hidden")
@@ -179,6 +187,7 @@ def test_hidden_weights_differ_between_groups_for_two_classes_only(frame, name, 
         (lambda f: f.assign(town="Ulm"), "1 values of 'town'"),
         (lambda f: f.assign(age=40), "the same in all rows: 'age'"),
         (lambda f: f.assign(moved=(f.index < 3).astype(int)), "'1' (3 rows); wanted: at least"),
+        (lambda f: f.assign(moved=np.maximum(f.index - 53, 0) ** 2), "'moved' is above 0 in fewer than 10 rows"),
     ],
 )
 def test_rows_that_no_network_can_learn_from_are_refused(frame, change, message):
@@ -201,12 +210,13 @@ def test_a_known_group_is_predicted_by_its_own_network():
     assert found.draws[d, i] == pytest.approx(expit(h @ fit.draws["w2"][d, g] + fit.draws["b2"][d, g]))
 
 
-@pytest.mark.parametrize("kind", ["binary", "real", "classes"])
+@pytest.mark.parametrize("kind", ["binary", "real", "classes", "counts"])
 def test_a_new_group_is_as_wide_as_groups_differ(kind):
     fit = make_fit(kind, n_groups=300, n_draws=300)
     new, old = make_rows(fit, n=1), make_rows(fit, n=300, group=None)
     old = replace(old, values=np.repeat(new.values, 300, axis=0))
     a, b = tables.predict_new_group(fit, new, seed=1).draws, tables.predict(fit, old).draws
+    a, b = (np.log(x) if kind == "counts" else x for x in (a, b))
     a, b = (x.reshape(-1, *x.shape[2:]) for x in (a, b))
     np.testing.assert_allclose(a.mean(axis=0), b.mean(axis=0), atol=5 * b.std() / np.sqrt(300))
     np.testing.assert_allclose(a.std(axis=0), b.std(axis=0), rtol=0.25)
@@ -258,13 +268,14 @@ def test_a_draw_is_weighted_by_the_density_of_the_rows_and_conditioned_on_them()
     np.testing.assert_allclose(np.cov(beta.T), prior - pull @ h @ prior, atol=5 * 0.4 / np.sqrt(20_000))
 
 
-@pytest.mark.parametrize("kind", ["binary", "classes"])
+@pytest.mark.parametrize("kind", ["binary", "classes", "counts"])
 def test_labelled_rows_pull_a_new_group_towards_them(kind):
     fit = make_fit(kind, spread=1.0)
     rows = make_rows(fit, n=6)
-    rows = replace(rows, y=np.ones(6, dtype="int32"))
+    rows = replace(rows, y=np.full(6, 9 if kind == "counts" else 1))
     before, after = (tables.predict_new_group(fit, rows, known, seed=1) for known in (None, rows))
     picked = (lambda p: p.draws[..., 1]) if kind == "classes" else (lambda p: p.draws)
+    picked = (lambda p: np.log(p.draws)) if kind == "counts" else picked
     assert picked(after).mean() > picked(before).mean() + 0.05
     assert 50 <= after.effective <= 400  # draws; the 8,000 offsets are no more than these
     assert before.draws.shape == after.draws.shape
@@ -295,13 +306,16 @@ def test_rows_of_a_known_group_or_of_two_or_of_another_outcome_are_refused():
         tables.predict_new_group(fit, make_rows(fit), seed=None)
 
 
-@pytest.mark.parametrize("kind", ["binary", "real", "classes"])
+@pytest.mark.parametrize("kind", ["binary", "real", "classes", "counts"])
 def test_scores_are_those_of_the_mean_density(kind):
     fit = make_fit(kind)
     rows = make_rows(fit, group=None, n=40)
     found = tables.predict(fit, rows)
     if kind == "real":
         density = norm.pdf(rows.y, found.draws, found.noise)
+    elif kind == "counts":  # rates that vary by 0.4 of themselves: a gamma of shape 1 / 0.4^2
+        n = fit.draws["noise"][:, None] ** -2
+        density = nbinom.pmf(rows.y, n, n / (n + found.draws))
     elif kind == "binary":
         density = np.where(rows.y == 1, found.draws, 1 - found.draws)
     else:
@@ -318,6 +332,7 @@ def test_scores_are_those_of_the_mean_density(kind):
         ("binary", ["probability", "low", "high", "noise", "ignorance"]),
         ("classes", ["p_a", "p_b", "p_c", "class", "probability", "low", "high", "noise", "ignorance"]),
         ("real", ["mean", "mean_low", "mean_high", "low", "high", "noise", "ignorance"]),
+        ("counts", ["mean", "mean_low", "mean_high", "low", "high", "noise", "ignorance"]),
     ],
 )
 def test_every_kind_has_its_columns_and_can_be_written_twice(tmp_path, kind, names):
@@ -328,7 +343,7 @@ def test_every_kind_has_its_columns_and_can_be_written_twice(tmp_path, kind, nam
     assert found.columns.tolist() == ["row", "g", *names]
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "p.csv"), found, check_dtype=False)
     assert [path.name for path in tmp_path.iterdir()] == ["p.csv"]
-    assert ((found["low"] < found["high"]) & (found["ignorance"] > 0)).all()
+    assert ((found["low"] <= found["high"]) & (found["ignorance"] > 0)).all()
 
 
 def test_the_interval_of_a_number_holds_its_share_of_the_mixture():
@@ -339,6 +354,21 @@ def test_the_interval_of_a_number_holds_its_share_of_the_mixture():
     for name, share in (("low", (1 - interval) / 2), ("high", (1 + interval) / 2)):
         below = norm.cdf(found[name].to_numpy(), p.draws, p.noise).mean(axis=0)
         np.testing.assert_allclose(below, share, atol=1e-6)
+
+
+def test_the_interval_of_a_count_is_whole_and_holds_its_share():
+    mean = np.array([[0.01, 0.3, 2.8, 40.0]])
+    table = replace(make_rows(make_fit("counts"), n=4), y=np.zeros(4, dtype=int))
+    for dispersion, truth in ((0.0, poisson(mean[0])), (0.5, nbinom(4, 4 / (4 + mean[0])))):
+        p = tables.Prediction(mean, _predictions.disperse(mean, dispersion), counts=True)
+        found = tables.tabulate_predictions(table, p)
+        np.testing.assert_array_equal(found[["low", "high"]].T, [truth.ppf(0.05), truth.ppf(0.95)])
+        np.testing.assert_allclose(tables.score_rows(p, table), truth.logpmf(0), rtol=1e-4)
+        np.testing.assert_allclose(found["noise"], truth.std())
+        many = np.concatenate([truth.rvs((2000, 4), random_state=1)]).T.ravel()
+        each = tables.Prediction(np.repeat(p.draws, 2000, axis=1), np.repeat(p.noise, 2000, axis=1), counts=True)
+        level = _rivals._find_level(each, replace(table, y=many, kind="counts"))
+        assert abs(np.quantile(level, [0.1, 0.5, 0.9]) - [0.1, 0.5, 0.9]).max() < 0.02
 
 
 def test_what_a_single_fit_cannot_say_is_left_empty():
@@ -391,6 +421,24 @@ def test_rivals_predict_every_kind_and_groups_that_they_never_saw(frame, monkeyp
     train, test = np.flatnonzero(rows.group > 0), np.flatnonzero(rows.group == 0)
     found = tables.fit_rival(name, rows, train, test, seed=0, new_groups=True)
     assert np.isfinite(tables.score_rows(found, rows.take(test))).all()
+
+
+@pytest.mark.parametrize(("dispersion", "low", "high"), [(0, 0, 0.2), (0.8, 0.6, 1.1)])
+def test_rivals_of_counts_learn_means_and_how_far_counts_vary_about_them(monkeypatch, dispersion, low, high):
+    monkeypatch.setattr(_rivals, "TREES", {"max_iter": (20,)})
+    rng = np.random.default_rng(4)
+    rate = rng.gamma(dispersion**-2, dispersion**2, 400) if dispersion else 1.0
+    mean = np.exp(1 + rng.normal(0, 0.4, 10))[np.repeat(np.arange(10), 40)]
+    rows = make_table(lambda g, _: rng.poisson(mean * rate), n_groups=10, n_rows=40)
+    train, test = np.flatnonzero(np.arange(400) % 4 > 0), np.arange(0, 400, 4)
+    for name in (*FAST, "trees"):
+        found = tables.fit_rival(name, rows, train, test, seed=0, refits=3)
+        again = np.sqrt((found.noise**2 - found.draws) / found.draws**2)
+        assert low < again[0, 0] < high
+        if name == "line":
+            assert abs(np.log(found.draws.mean(axis=0) / mean[test])).mean() < 0.25
+    none = tables.fit_rival("line", replace(rows, y=np.where(np.arange(400) % 4 > 0, 0, 1)), train, test, seed=0)
+    assert np.isfinite(tables.score_rows(none, rows.take(test))).all()
 
 
 class Loud(_rivals.LogisticRegression):
@@ -736,7 +784,7 @@ def test_a_stranger_goes_from_file_to_predictions(tmp_path, name):
 # --- a fit that is kept, a report, and the command -------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["real", "binary", "classes"])
+@pytest.mark.parametrize("kind", ["real", "binary", "classes", "counts"])
 def test_a_kept_fit_predicts_the_same(tmp_path, kind):
     fit = replace(make_fit(kind), levels={"pet": ("cat", "dog")}, chain_weights=np.array([0.25, 0.75]))
     tables.save_fit(tmp_path / "fit.nc", fit)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from hbnn import tables
+from hbnn.tables._read import KINDS
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -23,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--outcome", required=True, help="the column to predict")
     parser.add_argument("--features", nargs="+", help="columns to predict from; default: all others")
     parser.add_argument("--ids", nargs="+", default=[], help="columns to carry along to the predictions")
-    parser.add_argument("--kind", choices=("binary", "real", "classes"), help="of the outcome, where it is not plain")
+    parser.add_argument("--kind", choices=KINDS, help="of the outcome, where it is not plain")
     parser.add_argument("--predict", help="a CSV file with rows to predict; default: the table itself")
     rivals = tuple(tables.RIVALS)
     parser.add_argument("--rivals", nargs="+", default=rivals, choices=rivals, metavar="NAME", help="%(choices)s")

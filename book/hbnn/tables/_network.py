@@ -20,8 +20,16 @@ from hbnn._text import join
 from hbnn._types import Array, Floats
 from hbnn.fusion import fuse
 from hbnn.prediction import BLOCK
-from hbnn.tables._predictions import Precision, Prediction, leave_out, log_density, measure_precision, weigh_chains
-from hbnn.tables._read import Kind, Places, Table, find_groups, require_groups
+from hbnn.tables._predictions import (
+    Precision,
+    Prediction,
+    disperse,
+    leave_out,
+    log_density,
+    measure_precision,
+    weigh_chains,
+)
+from hbnn.tables._read import NUMBERS, Kind, Places, Table, find_groups, require_groups
 
 if TYPE_CHECKING:
     from nutpie.compile_pymc import CompiledPyMCModel
@@ -44,17 +52,23 @@ def build_network(
 ) -> pm.Model:
     """A network with one hidden layer of tanh units for each group of a table.
 
-    Features, and a real outcome, are standardised over all rows. Weights are mu + sd z.
+    Features, and a real outcome, are standardised over all rows. Weights are mu + sd z. Counts are negative binomial:
+    the output is the log of their mean, from that of all rows, and rates vary by a share of themselves, "noise", with a
+    half-normal prior of sd 1. Zero, where that prior is highest, is the Poisson, so more is learned only where rows ask
+    for it (a reasonable prior on 1/alpha would be far from it); and one, where rates vary as an exponential does, is
+    about the most that is met with.
+
+    Source: Simpson et al. (2017), Penalising Model Component Complexity, Statistical Science 32, for the prior.
 
     Parameters
     ----------
-    n_units : hidden units; default 6 for a real outcome and for several classes, 10 for two
+    n_units : hidden units; default 6 for numbers and for several classes, 10 for two
     vary : the layers that differ between groups; default "all" for two classes, else "readout": if hidden weights of
         each group's own are asked of numbers or several classes, chains rarely agree
 
     Returns
     -------
-    pm.Model with dims group, obs, feature, hidden (and class), data X, g and seen
+    pm.Model with dims group, obs, feature, hidden (and class), data X, g and seen (and level, of the log of counts)
 
     Raises
     ------
@@ -79,7 +93,7 @@ def build_network(
     vary = ("all" if rows.kind == "binary" else "readout") if vary is None else vary
     if vary not in ("all", "readout"):
         raise ValueError(f"vary={vary!r}; wanted: 'all' or 'readout'")
-    X, y, _ = _standardise(rows)
+    X, y, (_, _, level, _) = _standardise(rows)
     coords = {"group": rows.groups, "feature": rows.features, "hidden": range(n_units)}
     output = ("class",) if rows.kind == "classes" else ()
 
@@ -106,6 +120,9 @@ def build_network(
             pm.Bernoulli("y", logit_p=out, observed=seen, dims="obs")
         elif rows.kind == "classes":
             pm.Categorical("y", logit_p=out, observed=seen, dims="obs")
+        elif rows.kind == "counts":
+            mu = pm.math.exp(pm.Data("level", level) + out)
+            pm.NegativeBinomial("y", mu=mu, alpha=pm.HalfNormal("noise", 1) ** -2, observed=seen, dims="obs")
         else:
             pm.Normal("y", out, pm.HalfNormal("noise", 1), observed=seen, dims="obs")
     return model
@@ -114,7 +131,7 @@ def build_network(
 def _check_rows(rows: Table) -> None:
     """Refuse rows that no network can be fitted to."""
     require_groups(rows)
-    if rows.kind != "real":
+    if rows.kind not in NUMBERS:
         counts = np.bincount(rows.y, minlength=len(rows.classes))
         pairs = [(name, n) for name, n in zip(rows.classes, counts, strict=True) if n < LEAST_ROWS]
         few = [f"{name!r} ({n} row{'s' * int(n != 1)})" for name, n in pairs]
@@ -123,6 +140,8 @@ def _check_rows(rows: Table) -> None:
             raise Refused(f"too few rows of {rows.columns['outcome']!r} {join(few)}; wanted: {wanted}")
     elif np.ptp(rows.y) == 0:
         raise Refused(f"{rows.columns['outcome']!r} is the same in all rows; wanted: an outcome that varies")
+    elif rows.kind == "counts" and np.count_nonzero(rows.y) < LEAST_ROWS:
+        raise Refused(f"{rows.columns['outcome']!r} is above 0 in fewer than {LEAST_ROWS} rows; wanted: more rows")
     same = [name for name, spread in zip(rows.features, np.ptp(rows.values, axis=0), strict=True) if spread == 0]
     if same:
         raise Refused(f"the same in all rows: {join(map(repr, same))}; wanted: features that vary")
@@ -138,6 +157,8 @@ def _standardise(rows: Table) -> tuple[Floats, Array, tuple[Floats, Floats, floa
     """X, y, and what they were standardised by: centre and width of the features, level and spread of the outcome."""
     center, width = measure_columns(rows.values)
     level, spread = (rows.y.mean(), rows.y.std() or 1.0) if rows.kind == "real" else (0.0, 1.0)
+    if rows.kind == "counts":
+        level = np.log(max(rows.y.mean(), 1 / len(rows.y)))
     y = (rows.y - level) / spread if rows.kind == "real" else rows.y
     return (rows.values - center) / width, y, (center, width, float(level), float(spread))
 
@@ -163,7 +184,7 @@ class Fit:
     kind: Kind | None
     center: Floats  #: (feature,), in the table's units
     width: Floats
-    level: float  #: mean of a real outcome, in its unit
+    level: float  #: mean of a real outcome, in its unit, or log of the mean of counts
     spread: float  #: its standard deviation
     verdict: diagnostics.Verdict | None  #: on predictions of the rows, group sds and the log likelihood
     levels: dict[str, tuple[str, ...]] = field(default_factory=dict)  #: of features that are words, as in `Table`
@@ -244,7 +265,8 @@ def fit_network(
     network = choose_network(rows, network, options)
     used = rows if index is None else rows.take(index)
     X, y, scale = _standardise(used)
-    data = network.with_data(X=X, seen=y, g=used.group)
+    level = {"level": scale[2]} if rows.kind == "counts" else {}
+    data = network.with_data(X=X, seen=y, g=used.group, **level)
     there = np.unique(used.group)
     groups = tuple(rows.groups[g] for g in there)
     later = np.random.SeedSequence(seed).generate_state(most)[1:].tolist()
@@ -291,7 +313,8 @@ def _measure(fit: Fit, asked: Table, n_chains: int, seed: int) -> Precision:
     """The precision of predictions of up to 200 rows, of known groups and of new ones."""
     predicted = predict(fit, _spread(asked, 200), seed=seed)
     draws = predicted.draws.reshape(n_chains, -1, *predicted.draws.shape[1:])
-    return measure_precision(draws, None if predicted.noise is None else predicted.noise.reshape(n_chains, -1, 1))
+    noise = predicted.noise
+    return measure_precision(draws, None if noise is None else noise.reshape(n_chains, -1, noise.shape[1]))
 
 
 def _weigh(fit: Fit, rows: Table, n_chains: int) -> Floats:
@@ -359,8 +382,8 @@ def predict(fit: Fit, rows: Table, *, seed: int | None = None) -> Prediction:
         where = np.flatnonzero(rows.group == g)
         known = place[where[0]]
         weights = _draw_weights(fit, 1, rng) if known < 0 else _pick_weights(fit, known)
-        draws[:, where] = _to_mean(fit, _run(weights, X[where]))
-    return Prediction(draws, _take_noise(fit, slice(None)), float(len(draws)), fit.classes)
+        draws[:, where] = _run(weights, X[where])
+    return _give(fit, draws, slice(None), float(len(draws)))
 
 
 def predict_new_group(
@@ -419,7 +442,7 @@ def predict_new_group(
     else:
         weights = _draw_weights(fit, n_offsets, rng)
         each = np.repeat(np.arange(n_draws), n_offsets)
-        tried = Prediction(_to_mean(fit, _run(weights, X_known)), _take_noise(fit, each))
+        tried = _give(fit, _run(weights, X_known), each, np.nan)
         logw = log_density(tried, known).sum(axis=1)
     share = softmax(logw)
     effective = 1 / np.sum(np.bincount(each, share) ** 2)  # of posterior draws: offsets of one share all but theirs
@@ -431,18 +454,12 @@ def predict_new_group(
         )
     places = (rng.random() + np.arange(n_draws)) / n_draws
     picked = np.minimum(np.searchsorted(np.cumsum(share), places), len(share) - 1)
-    draws = _to_mean(fit, _run({name: values[picked] for name, values in weights.items()}, X))
-    return Prediction(draws, _take_noise(fit, each[picked]), float(effective), fit.classes)
+    return _give(fit, _run({name: values[picked] for name, values in weights.items()}, X), each[picked], effective)
 
 
 def _pick_weights(fit: Fit, g: int) -> Weights:
     """Weights of one group of the fit, (draw, …) each."""
     return {n: fit.draws[n][:, g] if f"{n}_mu" in fit.draws else fit.draws[n] for n in WEIGHTS}
-
-
-def _take_noise(fit: Fit, each: Places | slice) -> Floats | None:
-    """Noise of some draws in the outcome's unit, (draw, 1); None for classes."""
-    return fit.draws["noise"][each, None] * fit.spread if fit.kind == "real" else None
 
 
 def _draw_weights(fit: Fit, n_offsets: int, rng: np.random.Generator) -> Weights:
@@ -495,8 +512,14 @@ def _run(weights: Weights, X: Floats) -> Floats:
     return np.concatenate(parts)
 
 
-def _to_mean(fit: Fit, out: Floats) -> Floats:
-    """Outputs as probabilities, or as means in the outcome's unit."""
+def _give(fit: Fit, out: Floats, each: Places | slice, effective: float) -> Prediction:
+    """The Prediction that outputs of some draws make: probabilities, or means and noise in the outcome's unit."""
+    effective = float(effective)
+    if fit.kind not in NUMBERS:
+        p = expit(out) if fit.kind == "binary" else softmax(out, axis=-1)
+        return Prediction(p, None, effective, fit.classes)
+    noise = fit.draws["noise"][each, None] * fit.spread
     if fit.kind == "real":
-        return fit.level + fit.spread * out
-    return expit(out) if fit.kind == "binary" else softmax(out, axis=-1)
+        return Prediction(fit.level + fit.spread * out, noise, effective)
+    mean = np.exp(fit.level + out)
+    return Prediction(mean, disperse(mean, noise), effective, counts=True)

@@ -7,15 +7,15 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
-from scipy.special import logsumexp, ndtr, ndtri
-from scipy.stats import norm
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betainc, logsumexp, ndtr, ndtri
+from scipy.stats import nbinom, norm
 
 from hbnn import diagnostics, metrics
 from hbnn import prediction as networks
 from hbnn._refused import Refused
 from hbnn._types import Floats, Named
-from hbnn.tables._read import FIGURES, REAL_FIGURES, Kind, Split, Table, find_groups, name_figures
+from hbnn.tables._read import FIGURES, NUMBERS, REAL_FIGURES, Kind, Split, Table, find_groups, name_figures
 
 
 @dataclass(frozen=True)
@@ -30,19 +30,18 @@ class Prediction:
     ('binary', 'real')
     """
 
-    draws: Floats  #: (draw, row), probabilities of the second of two classes or real means; (draw, row, class)
-    noise: Floats | None = None  #: (draw, 1) or (draw, row), sd of a real outcome about its mean, in its unit
+    draws: Floats  #: (draw, row), probabilities of the second of two classes or means; (draw, row, class)
+    noise: Floats | None = None  #: (draw, 1) or (draw, row), sd of a number about its mean, in its unit
     effective: float = np.nan  #: the number of posterior draws, the effective one where they were weighted
-    classes: tuple[
-        str, ...
-    ] = ()  #: of several, in the order of the last axis of `draws`; () for two, or a real outcome
+    classes: tuple[str, ...] = ()  #: of several, in the order of the last axis of `draws`; () for two, or a number
     precision: "Precision | None" = None  #: of draws from several chains
+    counts: bool = False  #: whether the number is a count, negative binomial about its mean; else it is normal
 
     @property
     def kind(self) -> Kind:
         """Of the outcome."""
         if self.noise is not None:
-            return "real"
+            return "counts" if self.counts else "real"
         return "classes" if self.draws.ndim == 3 else "binary"
 
 
@@ -102,7 +101,7 @@ def measure_precision(draws: Floats, noise: Floats | None = None) -> Precision:
     Parameters
     ----------
     draws : (chain, draw, row), real means or probabilities; or (chain, draw, row, class)
-    noise : (chain, draw, 1), sd of a real outcome about its mean
+    noise : (chain, draw, 1) or (chain, draw, row), sd of a number about its mean
 
     Source: Vehtari et al. (2021), Bayesian Analysis 16, for effective draws that count disagreement between chains.
 
@@ -126,7 +125,7 @@ def measure_precision(draws: Floats, noise: Floats | None = None) -> Precision:
         places = np.clip(np.array([share - off, share + off]) * len(flat), 0, len(flat) - 1).astype(int)
         error = np.maximum(error, np.ptp(np.take_along_axis(ordered, places, axis=0), axis=0) / 2)
     mean, ignorance = flat.mean(axis=0), flat.std(axis=0)
-    width = mean * (1 - mean) if noise is None else ignorance**2 + np.mean(noise**2)
+    width = mean * (1 - mean) if noise is None else ignorance**2 + np.mean(noise**2, axis=(0, 1))
     spread = np.sqrt(np.maximum(width, 1e-12))
     if draws.ndim == 4:  # of each row, the class that is known least
         by_class = (error / spread).reshape(draws.shape[2:]).argmax(axis=1)[:, None]
@@ -204,9 +203,30 @@ def predict_rows(
     return p
 
 
+def disperse(mean: Floats, dispersion: Floats | float) -> Floats:
+    """Standard deviation of counts whose rates vary by a share of their mean: none is a Poisson."""
+    return np.sqrt(mean + (dispersion * mean) ** 2)
+
+
+def _find_shape(mean: Floats, noise: Floats) -> tuple[Floats, Floats]:
+    """n and p of SciPy's negative binomial; below a dispersion of 0.001 it is as good as a Poisson."""
+    n = 1 / np.maximum((noise**2 - mean) / mean**2, 1e-6)
+    return n, n / (n + mean)
+
+
+def find_below(prediction: Prediction, value: Floats) -> Floats:
+    """Probability under each draw, (draw, row), of a number not above the value, (row,)."""
+    if not prediction.counts:
+        return ndtr((value - prediction.draws) / prediction.noise)
+    n, p = _find_shape(prediction.draws, np.asarray(prediction.noise))
+    return np.where(value < 0, 0.0, betainc(n, np.maximum(value, 0) + 1, p))
+
+
 def log_density(prediction: Prediction, rows: Table) -> Floats:
     """Log density of each row's outcome under each draw, (draw, row), nats; of a real outcome per its unit."""
     draws = prediction.draws
+    if prediction.counts:
+        return nbinom.logpmf(rows.y, *_find_shape(draws, np.asarray(prediction.noise)))
     if prediction.kind == "real":
         return norm.logpdf(rows.y, draws, prediction.noise)
     if prediction.kind == "binary":
@@ -266,9 +286,10 @@ def tabulate_predictions(
     DataFrame
         The ids, group and outcome (where there is one), `extra`, and then for two classes "probability" of the second,
         "low" and "high" (quantiles over draws), "noise" and "ignorance" (bits, as in `metrics.split_uncertainty`); for
-        several ``p_<class>`` each, the most probable "class", and the same figures of it; for a real outcome "mean"
-        with "mean_low" and "mean_high", the interval of the mean, "low" and "high", that of the outcome itself, "noise"
-        (its standard deviation about the mean) and "ignorance" (that of the mean over draws), all in its unit.
+        several ``p_<class>`` each, the most probable "class", and the same figures of it; for a number "mean" with
+        "mean_low" and "mean_high", the interval of the mean, "low" and "high", that of the outcome itself (of counts
+        whole numbers), "noise" (its standard deviation about the mean) and "ignorance" (that of the mean over draws),
+        all in its unit.
 
     Raises
     ------
@@ -291,12 +312,12 @@ def tabulate_predictions(
     ends = np.array([(1 - interval) / 2, (1 + interval) / 2])
     given = rows.ids | {rows.columns["group"]: np.array(rows.groups, dtype=object)[rows.group]}
     if rows.y is not None:
-        has_names = rows.kind != "real" and rows.classes != ("0", "1")
+        has_names = rows.kind not in NUMBERS and rows.classes != ("0", "1")
         given |= {rows.columns["outcome"]: np.array(rows.classes, dtype=object)[rows.y] if has_names else rows.y}
     if prediction.noise is not None:
         unknown = ("ignorance", "mean_low", "mean_high")
         low, high = np.quantile(draws, ends, axis=0)
-        outcome = [_find_quantile(draws, prediction.noise, end) for end in ends]
+        outcome = [_find_quantile(prediction, end) for end in ends]
         noise = np.broadcast_to(np.sqrt(np.mean(prediction.noise**2, axis=0)), draws.shape[1])
         figures = [draws.mean(axis=0), low, high, *outcome, noise, draws.std(axis=0)]
     else:
@@ -312,14 +333,18 @@ def tabulate_predictions(
     return pd.DataFrame(given | extra | new)
 
 
-def _find_quantile(draws: Floats, noise: Floats, share: float) -> Floats:
-    """Quantile of an outcome that is normal about each draw's mean, by bisection: (row,), in the outcome's unit."""
-    each = draws + noise * ndtri(share)  # the quantile of the mixture lies between those of its parts
-    low, high = each.min(axis=0), each.max(axis=0)
-    for _ in range(25):  # to 3e-8 of the first interval
-        middle = (low + high) / 2
-        below = ndtr((middle - draws) / noise).mean(axis=0) < share
+def _find_quantile(prediction: Prediction, share: float) -> NDArray[Any]:
+    """Quantile of an outcome over all draws, by bisection: (row,), in its unit; of counts, the first that will do."""
+    draws, noise, counts = prediction.draws, np.asarray(prediction.noise), prediction.counts
+    far = np.sqrt(share / (1 - share)) if counts else ndtri(share)  # Cantelli: a count's quantile lies below this
+    each = draws + noise * far  # the quantile of the mixture lies between those of its parts
+    low, high = (np.full(draws.shape[1], -1.0), np.ceil(each.max(axis=0))) if counts else (each.min(0), each.max(0))
+    for _ in range(60 if counts else 25):  # to 3e-8 of the first interval; of counts, until one is left
+        middle = np.floor((low + high) / 2) if counts else (low + high) / 2
+        below = find_below(prediction, middle).mean(axis=0) < share
         low, high = np.where(below, middle, low), np.where(below, high, middle)
+        if counts and (high - low <= 1).all():
+            return high.astype(int)
     return (low + high) / 2
 
 

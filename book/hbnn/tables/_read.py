@@ -21,11 +21,12 @@ from hbnn._types import Array, Floats
 if TYPE_CHECKING:
     from hbnn.tables._network import Fit
 
-type Kind = Literal["binary", "real", "classes"]
+type Kind = Literal["binary", "real", "classes", "counts"]
 type Places = NDArray[np.intp]
 type Mask = NDArray[np.bool_]
 type Source = str | Path | pd.DataFrame
-KINDS: tuple[Kind, ...] = ("binary", "real", "classes")
+KINDS: tuple[Kind, ...] = ("binary", "real", "classes", "counts")
+NUMBERS = ("real", "counts")  # kinds without classes
 MOST_CLASSES = 20
 AMBIGUOUS = 10  # so many whole numbers may be names or amounts
 FEW = 3  # rows or values that a message names
@@ -42,7 +43,7 @@ REAL_FIGURES = ("mean", "mean_low", "mean_high", "low", "high", "noise", "ignora
 
 def name_figures(kind: Kind | None, classes: Sequence[str]) -> tuple[str, ...]:
     """Columns that predictions of a kind of outcome have, beside those that the table gives."""
-    if kind == "real":
+    if kind in NUMBERS:
         return REAL_FIGURES
     return (*(f"p_{name}" for name in classes), "class", *FIGURES) if kind == "classes" else FIGURES
 
@@ -65,14 +66,15 @@ class Table:
     """
 
     values: Floats  #: (row, feature), finite
-    y: Any  #: (row,), the outcome: float64 in its unit, or int32, the place in `classes`; None where there is none
+    #: (row,), the outcome: float64 in its unit, int64 where it counts, or int32, the place in `classes`; or None
+    y: Any
     group: Places  #: (row,), the place of each row's group in `groups`
     groups: tuple[str, ...]  #: sorted, as numbers where they are numbers
     features: tuple[str, ...]
     ids: dict[str, Array] = field(repr=False)  #: (row,) each: "line" of the file or "row", and what is carried
     columns: dict[str, str | None] = field(repr=False)  #: names of the columns "group" and "outcome"
     kind: Kind | None = None
-    classes: tuple[str, ...] = ()  #: the second of two is the one that is predicted; () for a real outcome
+    classes: tuple[str, ...] = ()  #: the second of two is the one that is predicted; () for numbers
     levels: dict[str, tuple[str, ...]] = field(default_factory=dict, repr=False)  #: of features that are words
     notes: tuple[str, ...] = field(default=(), repr=False)  #: what looks odd, a sentence each
 
@@ -83,8 +85,9 @@ class Table:
         read += f" ({n.min():,} to {n.max():,} rows each), {len(self.features)} features"
         if self.y is None:
             read += ", no outcome."
-        elif self.kind == "real":
-            read += f".\n{outcome!r} is a number, from {self.y.min():.4g} to {self.y.max():.4g} (kind='real')."
+        elif self.kind in NUMBERS:
+            what = "counts" if self.kind == "counts" else "is a number"
+            read += f".\n{outcome!r} {what}, from {self.y.min():.4g} to {self.y.max():.4g} (kind={self.kind!r})."
         else:
             counts = np.bincount(self.y, minlength=len(self.classes))
             found = join((f"{c!r} ({k:,} rows)" for c, k in zip(self.classes, counts, strict=True)), MOST_CLASSES)
@@ -132,7 +135,8 @@ def read_table(
 
     A feature of words becomes a column of 0 and 1 for each word but the first, named ``feature=word``. The kind of the
     outcome is found from its column. Two words, 0 and 1, or True and False are two classes; 3 to 20 words are classes;
-    numbers are real. A few whole numbers may be either, and are refused until `kind` says which.
+    numbers are real, or counts where they are whole, none is below zero, most are small, and a normal's 90 % interval
+    would reach below zero. A few whole numbers may be any of these, and are refused until `kind` says which.
 
     Parameters
     ----------
@@ -171,6 +175,7 @@ def read_table(
         raise ValueError(f"features={features!r}, ids={ids!r}; wanted: lists of column names, at least one feature")
     classes = None if classes == () else classes  # of a fit to numbers
     _check_kind(kind, classes, outcome)
+    asked_kind = kind
     if decimal not in (None, ".", ","):
         raise ValueError(f"decimal={decimal!r}; wanted: '.' or ','")
     if isinstance(source, pd.DataFrame):
@@ -235,10 +240,10 @@ def read_table(
             numbers = _to_numbers(frame[outcome], decimal)
             ordered = getattr(frame[outcome].dtype, "ordered", False)
             try:
-                if ordered and classes is None and kind != "real":
+                if ordered and classes is None and kind not in NUMBERS:
                     classes = _to_text(pd.Series(frame[outcome].cat.remove_unused_categories().cat.categories)).tolist()
                 kind, names = _find_kind(text[outcome], numbers, empty, kind, classes, decimal, locate)
-                y = numbers if kind == "real" else _to_places(text[outcome], names)
+                y = _to_places(text[outcome], names) if names else numbers
             except Refused as error:
                 complaints += [f"outcome {outcome!r} {complaint}" for complaint in error.complaints]
     if complaints:
@@ -248,6 +253,10 @@ def read_table(
     carried = {unit: number} | {column: frame[column].to_numpy() for column in ids}
     columns = {"group": group, "outcome": outcome}
     notes = _look(values, tuple(columns_of), y, kind, groups, outcome)
+    y = y.astype("int64") if y is not None and kind == "counts" else y
+    if y is not None and asked_kind is None and kind in NUMBERS and _is_whole(y):
+        other = "'real' where it is an amount" if kind == "counts" else "'counts' where it counts something"
+        notes = (*notes, f"{outcome!r} is whole numbers, taken for kind={kind!r}; pass kind={other}.")
     kind = None if y is None else kind
     return Table(values, y, place, groups, tuple(columns_of), carried, columns, kind, names, levels, notes)
 
@@ -278,7 +287,7 @@ def _look(
     notes, alike = [], pd.Series(groups).groupby(pd.Series(groups).str.casefold()).agg(list)
     notes += [f"groups {join(map(repr, names))} may be one." for names in alike if len(names) > 1]
     columns = dict(zip(features, values.T, strict=True))
-    for name, column in (columns | ({str(outcome): y} if kind == "real" and y is not None else {})).items():
+    for name, column in (columns | ({str(outcome): y} if kind in NUMBERS and y is not None else {})).items():
         found, counts = np.unique(column, return_counts=True)
         often = found[counts.argmax()]
         rest = column[column != often]
@@ -290,9 +299,9 @@ def _look(
                 f"{name!r} is {often:g} in {counts.max():,} rows, far from all others ({rest.min():.4g} to "
                 f"{rest.max():.4g}). If it means missing, leave these rows out."
             )
-    for name, column in columns.items() if y is not None and kind in ("real", "binary") else ():
-        a, b = (column, y) if kind == "real" else (column[y == 0], column[y == 1])
-        if kind == "real":
+    for name, column in columns.items() if y is not None and kind != "classes" else ():
+        a, b = (column, y) if kind in NUMBERS else (column[y == 0], column[y == 1])
+        if kind in NUMBERS:
             leaks = np.ptp(a) > 0 and np.ptp(b) > 0 and abs(np.corrcoef(a, b)[0, 1]) > LEAK
         else:
             leaks = min(len(a), len(b)) > 0 and (a.max() < b.min() or b.max() < a.min())
@@ -308,8 +317,8 @@ def _check_kind(kind: Kind | None, classes: Sequence[Any] | None, outcome: str |
     if classes is None:
         return
     several = isinstance(classes, list | tuple) and len(set(map(str, classes))) == len(classes) >= 2
-    if not several or outcome is None or kind == "real" or (kind == "binary" and len(classes) != 2):
-        wanted = "a list of different values, two for kind='binary', none for kind='real' or outcome=None"
+    if not several or outcome is None or kind in NUMBERS or (kind == "binary" and len(classes) != 2):
+        wanted = "a list of different values, two for kind='binary', none for kind='real' or 'counts' or outcome=None"
         raise ValueError(f"classes={classes!r} with kind={kind!r}; wanted: {wanted}")
 
 
@@ -391,7 +400,7 @@ def _find_kind(
         if alien.any():
             raise Refused(f"holds {shown}, other classes{locate(alien)}; wanted: one of {join(map(repr, names))}")
         return "binary" if len(names) == 2 else "classes", names
-    if len(values) == 1 and kind != "real":
+    if len(values) == 1 and kind not in NUMBERS:
         wanted = "an outcome that varies, or all the values that it may have in classes"
         raise Refused(f"is {values[0]!r} in all rows that have one; wanted: {wanted}")
     commas = seen.str.fullmatch(r"-?\d+,\d+")
@@ -408,18 +417,25 @@ def _find_kind(
             kind = "binary"
         elif is_text.any() and not odd:
             kind = "classes"
+        elif not is_text.any() and _is_count(numbers[~missing]):
+            kind = "counts"
         elif len(values) <= AMBIGUOUS and np.all(numbers[~missing] == np.round(numbers[~missing])):  # no text
             two = "kind='binary'" if len(values) == 2 else "kind='classes'"
-            raise Refused(f"holds {shown}; wanted: {two} if these are names, kind='real' if they are amounts")
+            raise Refused(
+                f"holds {shown}; wanted: {two} if these are names, kind='real' if they are amounts, or kind='counts'"
+            )
         else:
             kind = "real"
-    if kind == "real":
+    if kind in NUMBERS:
         if is_text.any():
             what, wanted = _say_text(text[is_text], "numbers, or kind='classes' for words", decimal)
             raise Refused(f"{what}{locate(is_text)}; wanted: {wanted}")
         huge = np.abs(numbers) > 1e150
         if huge.any():
             raise Refused(f"is infinite or beyond 1e150{locate(huge)}; wanted: finite numbers in another unit")
+        odd = ~missing & ~((numbers >= 0) & (numbers == np.round(numbers)) & (numbers < 2**53))
+        if kind == "counts" and odd.any():
+            raise Refused(f"holds {_show(text[odd])},{locate(odd)}; wanted: whole numbers from 0, or kind='real'")
         return kind, ()
     if kind == "binary" and len(values) > 2:
         rare = counts.index[-1]
@@ -429,6 +445,19 @@ def _find_kind(
         wanted = f"at most {MOST_CLASSES}; merge some, or kind='real' for numbers"
         raise Refused(f"holds {len(values)} different values, {join(map(repr, values), FEW)}; wanted: {wanted}")
     return kind, tuple(values)
+
+
+def _is_whole(numbers: Array) -> bool:
+    """Whether all are whole, and none is below zero."""
+    return bool(np.all((numbers >= 0) & (numbers == np.round(numbers))))
+
+
+def _is_count(numbers: Floats) -> bool:
+    """Whether numbers count something, most likely: whole, of five values or more, small ones oftener than large ones,
+    and so near zero that a normal distribution's 90 % interval would reach below it."""
+    off = numbers - numbers.mean()
+    many = _is_whole(numbers) and len(np.unique(numbers)) >= 5
+    return bool(many and numbers.mean() < 1.645 * off.std() and np.mean(off**3) > 0.5 * off.std() ** 3)
 
 
 def _sort_key(name: str) -> tuple[int, float, str]:
@@ -530,10 +559,10 @@ def split_rows(
         raise ValueError(f"train_share={train_share}, max_train={max_train}, min_rows={min_rows}; wanted: {wanted}")
     require_groups(rows)
     own = [np.flatnonzero(rows.group == g) for g in range(len(rows.groups))]
-    classes = np.zeros(len(rows.group)) if rows.kind == "real" else rows.y
+    classes = np.zeros(len(rows.group)) if rows.kind in NUMBERS else rows.y
     unusable = []
     for name, index in zip(rows.groups, own, strict=True):
-        alone = rows.kind != "real" and len(np.unique(classes[index])) < 2 and not allow_one_class
+        alone = rows.kind not in NUMBERS and len(np.unique(classes[index])) < 2 and not allow_one_class
         if len(index) < min_rows or alone:
             ones = f", {rows.y[index].sum():,} of class 1" if rows.kind == "binary" else ""
             unusable.append(f"{name!r} ({len(index):,} rows{ones})")
@@ -595,7 +624,7 @@ def make_folds(rows: Table, *, seed: int, n_folds: int = 5) -> dict[str, Places]
     check_seed(seed)
     check_count(n_folds, "n_folds", least=2)
     rng = np.random.default_rng(seed)
-    classes = np.zeros(len(rows.group)) if rows.kind == "real" else rows.y
+    classes = np.zeros(len(rows.group)) if rows.kind in NUMBERS else rows.y
     order = np.lexsort((rng.random(len(rows.group)), classes, rows.group))
     by_row = np.empty(len(order), dtype=int)
     by_row[order] = np.arange(len(order)) % n_folds

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from hbnn.tables._predictions import INTERVAL, tabulate_predictions
-from hbnn.tables._read import Table
+from hbnn.tables._read import NUMBERS, Table
 from hbnn.tables._rivals import NAMES, NETWORK, Answer
 
 STYLE = """body{font:17px/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem;color:#222}
@@ -81,7 +81,7 @@ def _draw_gains(figure: Any, answer: Answer) -> None:
 
 
 def _say_calibration(answer: Answer) -> str:
-    if answer.rows.kind != "real":
+    if answer.rows.kind not in NUMBERS:
         return f"Points on the line: {NAMES[answer.model]} is as often right as it says."
     held = answer.comparison.calibrate(name=answer.model)
     said = " and ".join(
@@ -93,7 +93,7 @@ def _say_calibration(answer: Answer) -> str:
 def _draw_calibration(figure: Any, answer: Answer) -> None:
     ax, rows = figure.subplots(), answer.rows
     level = answer.comparison.levels["rows"][answer.model].to_numpy()
-    if rows.kind == "real":
+    if rows.kind in NUMBERS:
         ax.hist(level, bins=np.linspace(0, 1, 11), color=GREEN, alpha=0.6)
         n, sd = len(level) / 10, np.sqrt(len(level) * 0.09)
         ax.axhspan(n - 2 * sd, n + 2 * sd, color=GREY, alpha=0.2)
@@ -116,12 +116,12 @@ def _draw_groups(figure: Any, answer: Answer) -> None:
             choose[name] = _predict_along(answer, j, some, center)
     chosen = max(choose or {rows.features[0]: _predict_along(answer, 0, some, center)}, key=lambda f: _reach(choose[f]))
     j, frame = rows.features.index(chosen), choose[chosen]
-    middle = "mean" if rows.kind == "real" else "probability"
+    middle = "mean" if rows.kind in NUMBERS else "probability"
     for ax, g in zip(axes, some, strict=False):
         own, line = rows.group == g, frame[frame["g"] == g]
         ax.fill_between(line["x"], line["low"], line["high"], color=GREEN, alpha=0.2, linewidth=0)
         ax.plot(line["x"], line[middle], color=GREEN)
-        if rows.kind in ("real", "binary"):
+        if rows.kind != "classes":
             ax.plot(rows.values[own, j], rows.y[own], ".", color="#222222", markersize=4)
         ax.set_title(f"{rows.groups[g]} ({sizes[g]} rows)", fontsize=9)
     figure.supxlabel(chosen, fontsize=9)
@@ -151,7 +151,7 @@ def _say_next(answer: Answer) -> str:
         return f"{NAMES[answer.model]} cannot say where it is ignorant."
     mean = frame.groupby(group)["ignorance"].mean().sort_values(ascending=False)
     named = ", ".join(map(repr, mean.index[:5].astype(str)))
-    unit = "" if answer.rows.kind == "real" else " bits"
+    unit = "" if answer.rows.kind in NUMBERS else " bits"
     text = (
         f"Rows of groups {named} would teach most: there ignorance is largest, {mean.iloc[0]:.2g}{unit} in the first, "
     )

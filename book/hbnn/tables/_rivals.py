@@ -17,12 +17,14 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
 from scipy.stats import norm
 from sklearn.base import BaseEstimator, clone
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
+from sklearn.metrics import mean_poisson_deviance
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, TargetEncoder
@@ -39,11 +41,14 @@ from hbnn.tables._predictions import (
     Prediction,
     check_names,
     check_path,
+    disperse,
+    find_below,
+    log_density,
     measure_precision,
     score_rows,
     write_predictions,
 )  # fmt: skip
-from hbnn.tables._read import Kind, Places, Source, Table, make_folds, read_table
+from hbnn.tables._read import NUMBERS, Kind, Places, Source, Table, make_folds, read_table
 
 type Over = Literal["rows", "groups"]
 NETWORK = "network"
@@ -83,7 +88,8 @@ def fit_rival(
 
     All settings are tuned by cross-validation within the training rows, over rows or, with `new_groups`, over groups.
     The group is a column of 0 and 1 each; for trees a category, or, where there are more than they can tell apart, the
-    mean outcome of the group in other training rows (`TargetEncoder`, fitted anew in each inner fold).
+    mean outcome of the group in other training rows (`TargetEncoder`, fitted anew in each inner fold). Means of counts
+    are fitted as a Poisson's, and how far counts vary about them is fitted to left-out rows, by a negative binomial.
 
     Parameters
     ----------
@@ -108,15 +114,18 @@ def fit_rival(
     """
     check_seed(seed)
     _check_rivals((name,))
-    real, y, g = rows.kind == "real", rows.y, rows.group
-    if not real and len(np.unique(y[train])) == 1:  # nothing to tell apart
+    number, counts, y, g = rows.kind in NUMBERS, rows.kind == "counts", rows.y, rows.group
+    if counts and not y[train].any():  # as if half of one had been counted
+        mean = np.full((1, len(test)), 0.5 / len(train))
+        return Prediction(mean, disperse(mean, 1.0), 1.0, counts=True)
+    if not number and len(np.unique(y[train])) == 1:  # nothing to tell apart
         return _give_classes(rows, np.ones((1, len(test), 1)), y[train][:1])
     center, width = _network.measure_columns(rows.values[train])
     X = (rows.values - center) / width
     if name == SLOW:
         return _fit_bambi(rows, X, train, test, seed, BAMBI if refits == 0 else LONG_BAMBI)
     if name == "trees":
-        model, grid = _make_trees(X.shape[1], len(np.unique(g[train])), real, seed)
+        model, grid = _make_trees(X.shape[1], len(np.unique(g[train])), rows.kind, seed)
         X = np.column_stack([X, g])
     else:
         if name == "quadratic":
@@ -124,38 +133,59 @@ def fit_rival(
             center, width = _network.measure_columns(bent[train])
             X = (bent - center) / width
         X = np.column_stack([X, np.eye(len(rows.groups))[g]])
-        model = Ridge() if real else LogisticRegression(max_iter=1000)
-        grid = {"alpha": 1 / STRENGTHS} if real else {"C": STRENGTHS}
+        model = (PoissonRegressor if counts else LogisticRegression)(max_iter=1000)
+        grid = {"alpha": 1 / STRENGTHS / len(train)} if counts else {"C": STRENGTHS}
+        if number and not counts:
+            model, grid = Ridge(), {"alpha": 1 / STRENGTHS}
 
-    def measure(model: BaseEstimator, X: Floats, y: Array) -> float:  # a fold may be without one of the classes
-        p = _fill_classes(model.predict_proba(X), model.classes_, len(rows.classes))
-        return float(np.log(p[np.arange(len(y)), y]).mean())
+    def tell(model: BaseEstimator, X: Floats) -> Floats:  # a fold may be without one of the classes
+        if counts:  # a square may run away where the mean is its exponential
+            return np.clip(model.predict(X), 1e-6, 100 * y[train].max())
+        return model.predict(X) if number else _fill_classes(model.predict_proba(X), model.classes_, n_classes)
 
-    folds = _split_again(g[train], None if real else y[train], new_groups, seed)
-    search = GridSearchCV(model, grid, cv=folds, scoring="neg_mean_squared_error" if real else measure)
+    def measure(model: BaseEstimator, X: Floats, y: Array) -> float:
+        found = tell(model, X)
+        return -mean_poisson_deviance(y, found) if counts else float(np.log(found[np.arange(len(y)), y]).mean())
+
+    n_classes, apart = len(rows.classes), None if number else y[train]
+    if counts and not y[train].all():
+        apart = (y[train] > 0).astype(int)  # of zeros alone nothing can be learned
+    folds = _split_again(g[train], apart, new_groups, seed)
+    normal = number and not counts
+    search = GridSearchCV(model, grid, cv=folds, scoring="neg_mean_squared_error" if normal else measure)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a solver that needs more steps at one of the settings
         warnings.filterwarnings("ignore", RARE)  # in the folds of `TargetEncoder`
         search.fit(X[train], y[train])
-
-    def tell(model: BaseEstimator) -> Floats:
-        return (
-            model.predict(X[test]) if real else _fill_classes(model.predict_proba(X[test]), model.classes_, n_classes)
-        )
-
-    n_classes = len(rows.classes)
-    found = tell(search.best_estimator_)
+    found = tell(search.best_estimator_, X[test])
     draws = found[None]
     if refits:
-        again = [tell(_refit(search.best_estimator_, X, y, g, train, rng)) for rng in _spawn(seed, refits)]
-        draws = np.array(again) + (found - np.mean(again, axis=0))  # about the fit to the rows as they are
-    if real:
+        again = [tell(_refit(search.best_estimator_, X, y, g, train, rng), X[test]) for rng in _spawn(seed, refits)]
+        off = found / np.mean(again, axis=0) if counts else found - np.mean(again, axis=0)
+        draws = np.array(again) * off if counts else np.array(again) + off  # about the fit to the rows as they are
+    if counts:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            left = [(b, clone(search.best_estimator_).fit(X[train][a], y[train][a])) for a, b in folds]
+        mean = np.concatenate([tell(fitted, X[train][b]) for b, fitted in left])
+        noise = disperse(draws, _find_dispersion(mean, rows.take(train[np.concatenate([b for b, _ in left])])))
+        return Prediction(draws, noise, float(len(draws)), counts=True)
+    if number:
         noise = np.sqrt(max(-search.best_score_, 1e-12 * y[train].var(), 1e-300))
         return Prediction(draws, np.full((len(draws), 1), noise), float(len(draws)))
     if not refits:
         return _give_classes(rows, search.predict_proba(X[test])[None], search.classes_)
     p = np.clip(draws, metrics.FLOOR, 1 - metrics.FLOOR)
     return _give_classes(rows, p / p.sum(axis=-1, keepdims=True), np.arange(n_classes))
+
+
+def _find_dispersion(mean: Floats, rows: Table) -> float:
+    """The most likely dispersion of counts about the means of rows that were left out."""
+
+    def miss(log: float) -> float:
+        return -log_density(Prediction(mean[None], disperse(mean[None], np.exp(log)), counts=True), rows).sum()
+
+    return float(np.exp(minimize_scalar(miss, bounds=(np.log(1e-3), np.log(10.0)), method="bounded").x))
 
 
 def _spawn(seed: int, n: int) -> list[np.random.Generator]:
@@ -180,15 +210,17 @@ def _refit(
         return clone(model).fit(X[some], y[some])
 
 
-def _make_trees(n_features: int, n_groups: int, real: bool, seed: int) -> tuple[BaseEstimator, dict[str, Any]]:
+def _make_trees(n_features: int, n_groups: int, kind: Kind | None, seed: int) -> tuple[BaseEstimator, dict[str, Any]]:
     """Boosted trees of features and, in the last column, the group; and the settings to choose from."""
-    few = n_groups <= MOST_CATEGORIES
+    few, number = n_groups <= MOST_CATEGORIES, kind in NUMBERS
     options = {"min_samples_leaf": 5, "categorical_features": [n_features] if few else None, "random_state": seed}
-    model = (HistGradientBoostingRegressor if real else HistGradientBoostingClassifier)(**options)
+    options |= {"loss": "poisson"} if kind == "counts" else {}
+    model = (HistGradientBoostingRegressor if number else HistGradientBoostingClassifier)(**options)
     if few:
         return model, TREES
-    folds = (KFold if real else StratifiedKFold)(INNER, shuffle=True, random_state=seed)
-    encoded = make_column_transformer((TargetEncoder(cv=folds), [n_features]), remainder="passthrough")
+    folds = (KFold if number else StratifiedKFold)(INNER, shuffle=True, random_state=seed)
+    encoder = TargetEncoder(cv=folds, target_type="continuous" if number else "auto")
+    encoded = make_column_transformer((encoder, [n_features]), remainder="passthrough")
     return make_pipeline(encoded, model), {f"{type(model).__name__.lower()}__{k}": v for k, v in TREES.items()}
 
 
@@ -229,11 +261,12 @@ def _fit_bambi(rows: Table, X: Floats, train: Places, test: Places, seed: int, s
     names = [f"x{k}" for k in np.flatnonzero(np.ptp(X[train], axis=0) > 0)]  # a constant has no slope
     frame = pd.DataFrame(X, columns=[f"x{k}" for k in range(X.shape[1])])
     frame["g"] = np.array([f"g{k:06d}" for k in range(len(rows.groups))])[rows.group]
-    real, several = rows.kind == "real", rows.kind == "classes"
+    number, counts, several = rows.kind in NUMBERS, rows.kind == "counts", rows.kind == "classes"
     frame["y"] = np.array([f"c{k:03d}" for k in range(len(rows.classes))])[rows.y] if several else rows.y
     slopes = [] if several or len(names) > MOST_SLOPES else names
     formula = f"y ~ {' + '.join(['1', *names])} + ({' + '.join(['1', *slopes])} | g)"
-    family = "gaussian" if real else "categorical" if several else "bernoulli"
+    families = {"real": "gaussian", "classes": "categorical", "counts": "negativebinomial"}
+    family = families.get(str(rows.kind), "bernoulli")
     options = {"cores": 1, "progressbar": False, "target_accept": 0.9, "compute_convergence_checks": False}
     loggers = {logging.getLogger(name): logging.getLogger(name).level for name in ("pymc", "bambi")}
     try:
@@ -249,14 +282,16 @@ def _fit_bambi(rows: Table, X: Floats, train: Places, test: Places, seed: int, s
         for logger, level in loggers.items():
             logger.setLevel(level)
     posterior = tree["posterior"]
-    draws = posterior["mu" if real else "p"].values
-    sigma = posterior["sigma"].values[..., None] if real else None
+    draws, sigma = posterior["mu" if number else "p"].values, None
+    if number:
+        sigma = posterior["alpha" if counts else "sigma"].values[..., None]
+        sigma = disperse(draws, sigma**-0.5) if counts else sigma
     precision = measure_precision(draws, sigma)
     draws = draws.reshape(-1, *draws.shape[2:])
     if several:
         return replace(_give_classes(rows, draws, np.unique(rows.y[train])), precision=precision)
-    noise = None if sigma is None else sigma.reshape(-1, 1)
-    return Prediction(draws, noise, float(len(draws)), precision=precision)
+    noise = None if sigma is None else sigma.reshape(-1, sigma.shape[2])
+    return Prediction(draws, noise, float(len(draws)), precision=precision, counts=counts)
 
 
 # --- cross-validation
@@ -279,7 +314,8 @@ class Comparison:
     group: Places
     kind: Kind | None
     levels: dict[Over, pd.DataFrame]  #: (row, model), the probability of what is below a number, or of the second of
-    #: two classes, or of the most probable one
+    #: two classes, or of the most probable one; of counts at random between what is below and what is not above
+    #: (Czado, Gneiting and Held, 2009, Biometrics 65)
     groups: tuple[str, ...] = ()  #: names
 
     def gain(self, name: str, other: str, over: Over = "rows") -> tuple[float, float]:
@@ -300,7 +336,7 @@ class Comparison:
 
     def to_frame(self) -> pd.DataFrame:
         """Scores, a line for each model, the best on rows first, with gains of the network."""
-        second = "RMSE" if self.kind == "real" else "accuracy (%)"
+        second = "RMSE" if self.kind in NUMBERS else "accuracy (%)"
         lines = {}
         for name in self.lpd["rows"]:
             line = {}
@@ -308,7 +344,7 @@ class Comparison:
                 text = f"new {over}"
                 loss = self.loss[over][name].mean()
                 line[f"lpd, {text}"] = self.lpd[over][name].mean()
-                line[f"{second}, {text}"] = np.sqrt(loss) if self.kind == "real" else 100 * (1 - loss)
+                line[f"{second}, {text}"] = np.sqrt(loss) if self.kind in NUMBERS else 100 * (1 - loss)
                 if name != NETWORK and NETWORK in self.lpd[over]:
                     line[f"network's gain, {text}"] = plus_minus(*self.gain(NETWORK, name, over))
             lines[name] = line
@@ -321,10 +357,10 @@ class Comparison:
         return "\n".join(frame.filter(like=f"new {over}").to_string() for over in self.lpd)
 
     def calibrate(self, over: Over = "rows", name: str = NETWORK) -> dict[str, float] | dict[str, Array]:
-        """How often a model is right: for a real outcome, shares of outcomes in its 50 and 90 % intervals, a dict; else
+        """How often a model is right: for a number, shares of outcomes in its 50 and 90 % intervals, a dict; else
         `metrics.calibrate` of its probabilities, of the second of two classes, or of the most probable one."""
         p = self.levels[over][name].to_numpy()
-        if self.kind == "real":
+        if self.kind in NUMBERS:
             return {f"{share:.0%}": float(np.mean(np.abs(p - 0.5) < share / 2)) for share in (0.5, 0.9)}
         missed = self.loss[over][name].to_numpy() == 1
         came = ~missed if self.kind == "classes" else (p > 0.5) != missed
@@ -476,7 +512,7 @@ def _predict_network(
 def _find_loss(predicted: Prediction, rows: Table) -> Floats:
     """Squared error, or 1 for a class that was missed, (row,)."""
     mean = predicted.draws.mean(axis=0)
-    if rows.kind == "real":
+    if rows.kind in NUMBERS:
         return (mean - rows.y) ** 2
     guess = mean > 0.5 if rows.kind == "binary" else mean.argmax(axis=1)
     return (guess != rows.y).astype(float)
@@ -484,8 +520,12 @@ def _find_loss(predicted: Prediction, rows: Table) -> Floats:
 
 def _find_level(predicted: Prediction, rows: Table) -> Floats:
     """What `Comparison.levels` says of each row, (row,)."""
-    if rows.kind == "real":
-        return norm.cdf(rows.y, predicted.draws, predicted.noise).mean(axis=0)
+    if rows.kind in NUMBERS:
+        level = find_below(predicted, rows.y).mean(axis=0)
+        if rows.kind == "counts":  # between what is below a count and what is not above it, so that right is even
+            below = find_below(predicted, rows.y - 1).mean(axis=0)
+            level = below + np.random.default_rng(0).random(len(level)) * (level - below)
+        return level
     mean = predicted.draws.mean(axis=0)
     return mean if rows.kind == "binary" else mean.max(axis=1)
 
@@ -686,15 +726,18 @@ def _predict_rival(name: str, rows: Table, asked: Table, seed: int, loss: dict[O
         return fit_rival(name, both, np.arange(n), n + np.arange(len(place)), seed=seed, refits=1)
     n_draws = REFITS[name]
     draws = np.empty((n_draws, len(place), *([len(rows.classes)] if rows.kind == "classes" else [])))
-    noise = np.empty((1, len(place))) if rows.kind == "real" else None
+    noise = np.empty((n_draws if rows.kind == "counts" else 1, len(place))) if rows.kind in NUMBERS else None
     for new in np.unique(is_new):
         where = np.flatnonzero(is_new == new)
         part = fit_rival(name, both, np.arange(n), n + where, seed=seed, new_groups=bool(new), refits=n_draws)
         draws[:, where] = part.draws
-        if noise is not None:
+        if rows.kind == "counts" and noise is not None:
+            noise[:, where] = part.noise
+        elif noise is not None:
             missed = loss["groups" if new and "groups" in loss else "rows"][name]
             far = np.sqrt(np.quantile(missed, min(INTERVAL * (1 + 1 / n), 1)))
             noise[:, where] = far / norm.ppf((1 + INTERVAL) / 2)
     if noise is not None:
-        return Prediction(draws, np.repeat(noise, n_draws, axis=0), float(n_draws))
+        noise = np.broadcast_to(noise, draws.shape)
+        return Prediction(draws, noise, float(n_draws), counts=rows.kind == "counts")
     return Prediction(draws, None, float(n_draws), rows.classes)
