@@ -158,14 +158,14 @@ def test_an_outcome_that_cannot_be_used_is_counted_and_located(frame, values, ch
 
 
 def test_everything_that_is_wrong_is_said_at_once_with_lines_of_the_file(frame, tmp_path):
-    frame["income"] = frame["income"].where(frame.index != 2)
+    frame["income"] = frame["income"].where(frame.index != 2, np.inf)
     frame["rent"] = frame["rent"].where(frame.index != 4)
     frame.to_csv(tmp_path / "a.csv", index=False)
     with pytest.raises(Refused, match=r"a\.csv: 2 things are wrong") as caught:
         read(tmp_path / "a.csv", "rent")
     lines = str(caught.value).splitlines()
     assert [f"- {complaint}" for complaint in caught.value.complaints] == lines[1:]
-    assert lines[1].startswith("- feature 'income' is missing in 1 row of 60 (line 4)")
+    assert lines[1].startswith("- feature 'income' is infinite or beyond 1e150 in 1 row of 60 (line 4)")
     assert lines[2].startswith("- outcome 'rent' is missing in 1 row of 60 (line 6)")
 
 
@@ -786,11 +786,13 @@ def test_a_stranger_goes_from_file_to_predictions(tmp_path, name):
 
 @pytest.mark.parametrize("kind", ["real", "binary", "classes", "counts"])
 def test_a_kept_fit_predicts_the_same(tmp_path, kind):
-    fit = replace(make_fit(kind), levels={"pet": ("cat", "dog")}, chain_weights=np.array([0.25, 0.75]))
+    fit = replace(
+        make_fit(kind), levels={"pet": ("cat", "dog")}, fills={"a": 0.1}, chain_weights=np.array([0.25, 0.75])
+    )
     tables.save_fit(tmp_path / "fit.nc", fit)
     again, rows = tables.load_fit(tmp_path / "fit.nc"), make_rows(fit, group=None)
     np.testing.assert_array_equal(tables.predict(again, rows).draws, tables.predict(fit, rows).draws)
-    assert (again.groups, again.levels, again.kind) == (fit.groups, fit.levels, kind)
+    assert (again.groups, again.levels, again.fills, again.kind) == (fit.groups, fit.levels, fit.fills, kind)
     np.testing.assert_array_equal(again.chain_weights, fit.chain_weights)
 
 

@@ -202,7 +202,7 @@ MISSING = [np.nan] + [1.0] * 61
 @pytest.mark.parametrize(
     ("column", "values", "words"),
     [
-        ("income", [np.nan] * 5 + [1.0] * 57, ["'income' is missing in 5 rows of 62 (rows 0, 1, 2 and 2 more)"]),
+        ("income", [np.nan] * 32 + [1.0] * 30, ["'income' is missing in 32 rows of 62 (rows 0, 1, 2 and 29 more)"]),
         ("town", MISSING, ["group 'town' is missing in 1 row of 62 (row 0)", "none called NA"]),
         ("moved", MISSING, ["outcome 'moved' is missing in 1 row of 62 (row 0)", "outcome=None"]),
         ("age", ["young", "old"] + [1] * 60, ["'age' holds text, 'young' and 'old', in 2 rows of 62 (rows 0 and 1)"]),
@@ -251,6 +251,23 @@ def test_words_are_columns_and_tomorrow_has_the_same(frame):
     refuses(frame.assign(day=["01.03.2024"] * 62), "days since the first", **{"features": ["day"]})
 
 
+def test_a_feature_that_is_missing_is_filled_in_and_marked_and_tomorrow_in_the_same_way(frame, write):
+    gaps = frame.assign(pet=["cat", "dog", None, "dog"] * 15 + ["cat", "dog"])
+    gaps["income"] = gaps["income"].where(gaps.index % 4 > 0)
+    columns = GOOD | {"features": ["age", "income", "pet"]}
+    rows = tables.read_table(gaps, **columns)
+    assert rows.features == ("age", "income", "income=missing", "pet=dog", "pet=missing")
+    mean = gaps["income"].mean()
+    np.testing.assert_allclose(rows.values[:4, 1], [mean, *frame["income"][1:4]])
+    np.testing.assert_array_equal(rows.values[:4, 2:], [[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 1, 0]])
+    assert [f"'income' is missing in 16 rows; the mean, {mean:.4g}" in rows.notes[0], len(rows.notes)] == [True, 2]
+    later = write("town,age,income,pet\nUlm,30,,\nBonn,40,5,dog\n")
+    read = tables.read_table(later, **(columns | {"outcome": None}), like=rows)
+    np.testing.assert_allclose(read.values, [[30, mean, 1, 0, 1], [40, 5, 0, 1, 0]])
+    with pytest.raises(ValueError, match=r"'age' is missing in 1 row .*wanted: a value in all rows, as where"):
+        tables.read_table(gaps.assign(age=[None, *range(61)]), **columns, like=rows)
+
+
 def test_an_ordered_category_keeps_its_order(frame):
     marks = pd.Categorical(["low", "high", "mid"] * 20 + ["low", "mid"], ["low", "mid", "high"], ordered=True)
     assert tables.read_table(frame.assign(moved=marks), **GOOD).classes == ("low", "mid", "high")
@@ -267,9 +284,14 @@ def test_what_looks_odd_is_a_note(frame):
 
 def test_everything_that_is_wrong_with_the_values_is_said_at_once(frame):
     twice = pd.concat([frame, frame])  # rows may bear one number more than once
-    twice["income"] = twice["income"].where(twice["name"] != "person 5")
+    twice["income"] = twice["income"].where(twice["name"] != "person 5", np.inf)
     twice["moved"] = twice["moved"].where(twice["name"] != "person 7", 7)
-    refuses(twice, "2 things are wrong", "- feature 'income' is missing in 2 rows of 124 (rows 5 and 5)", "- outcome")
+    refuses(
+        twice,
+        "2 things are wrong",
+        "- feature 'income' is infinite or beyond 1e150 in 2 rows of 124 (rows 5 and 5)",
+        "- outcome",
+    )
     refuses(frame.assign(moved=YES), "'no' (31 rows)", "'no' and 'Yes'", classes=("no", "Yes"))
 
 

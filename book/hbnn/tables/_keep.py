@@ -11,7 +11,7 @@ from hbnn._refused import Refused
 from hbnn.tables._network import Fit
 
 FORMAT = "hbnn.tables.Fit 1"
-TEXTS = ("groups", "features", "classes", "kind", "level", "spread", "levels")
+TEXTS = ("groups", "features", "classes", "kind", "level", "spread", "levels", "fills")
 
 
 def save_fit(path: str | Path, fit: Fit) -> None:

@@ -188,6 +188,7 @@ class Fit:
     spread: float  #: its standard deviation
     verdict: diagnostics.Verdict | None  #: on predictions of the rows, group sds and the log likelihood
     levels: dict[str, tuple[str, ...]] = field(default_factory=dict)  #: of features that are words, as in `Table`
+    fills: dict[str, float] = field(default_factory=dict)  #: of features that were missing, as in `Table`
     precision: Precision | None = None  #: of predictions of the rows that were asked for
     chain_weights: Floats | None = None  #: (chain,), where chains that disagree were stacked; else all count the same
 
@@ -274,7 +275,7 @@ def fit_network(
     while True:
         posterior = _read_weights(tree, there)
         flat = {k: v.reshape(-1, *v.shape[2:]) for k, v in posterior.items()}
-        fit = Fit(flat, groups, rows.features, rows.classes, rows.kind, *scale, None, rows.levels)
+        fit = Fit(flat, groups, rows.features, rows.classes, rows.kind, *scale, None, rows.levels, rows.fills)
         n_chains = len(posterior["w2"])
         if asked is None:
             break

@@ -1,7 +1,7 @@
 """A table with a group, features and an outcome: read, checked, and split.
 
-What cannot be used is refused, with the column, the group and the rows; no row is dropped and no value is filled in.
-What looks odd and may be right is a note.
+What cannot be used is refused, with the column, the group and the rows; no row is dropped. A feature that is missing in
+some rows is filled in, and the rows are marked. What looks odd and may be right is a note.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,6 +34,7 @@ NOTHING = ("", "NA", "N/A", "n/a", "#NA", "#N/A", "<NA>", "NaN", "nan", "-NaN", 
 TRUTH = {"True": "1", "true": "1", "TRUE": "1", "False": "0", "false": "0", "FALSE": "0"}
 LEAK = 0.999  # correlation with the outcome
 MOST_LEVELS = 20  # of a feature of words
+MISSING = "missing"  # the word of a feature that is not there
 GROUPED = r"-?[1-9]\d{0,2}(\.\d{3})+"  # 1.234: a mark for thousands, or three decimals?
 DATE = r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}|\d{1,2}[.:]\d{2}([.:]\d{2})?"
 SEPARATOR = "pass sep=';' or sep='\\t' where these separate columns, and decimal=',' where commas are decimal points"
@@ -76,6 +77,7 @@ class Table:
     kind: Kind | None = None
     classes: tuple[str, ...] = ()  #: the second of two is the one that is predicted; () for numbers
     levels: dict[str, tuple[str, ...]] = field(default_factory=dict, repr=False)  #: of features that are words
+    fills: dict[str, float] = field(default_factory=dict, repr=False)  #: of features that were missing: their mean
     notes: tuple[str, ...] = field(default=(), repr=False)  #: what looks odd, a sentence each
 
     def __str__(self) -> str:
@@ -131,12 +133,15 @@ def read_table(
     encoding: str = "utf-8",
     like: "Table | Fit | None" = None,
 ) -> Table:
-    """A table with one row for each observation: checked, nothing dropped, nothing filled in.
+    """A table with one row for each observation: checked, and nothing dropped.
 
-    A feature of words becomes a column of 0 and 1 for each word but the first, named ``feature=word``. The kind of the
-    outcome is found from its column. Two words, 0 and 1, or True and False are two classes; 3 to 20 words are classes;
-    numbers are real, or counts where they are whole, none is below zero, most are small, and a normal's 90 % interval
-    would reach below zero. A few whole numbers may be any of these, and are refused until `kind` says which.
+    A feature of words becomes a column of 0 and 1 for each word but the first, named ``feature=word``. Where a feature
+    is missing in up to half of the rows, that is a word of its own, "missing"; of numbers, the mean of the others is
+    filled in, and a column ``feature=missing`` of 0 and 1 marks the rows, so that what they share can be learned. The
+    kind of the outcome is found from its column. Two words, 0 and 1, or True and False are two classes; 3 to 20 words
+    are classes; numbers are real, or counts where they are whole, none is below zero, most are small, and a normal's
+    90 % interval would reach below zero. A few whole numbers may be any of these, and are refused until `kind` says
+    which.
 
     Parameters
     ----------
@@ -147,7 +152,8 @@ def read_table(
     ids : columns to carry along to the predictions
     decimal : "." or ","; then "1.234" is 1234. Default ".", but a file of semicolons with "1.234" is refused until it
         is said which
-    like : a table read before, or a fit, to whose words the features of these rows are held; another word is refused
+    like : a table read before, or a fit, to whose words the features of these rows are held; another word is refused,
+        and so is a missing one where none was missing before
 
     Raises
     ------
@@ -205,27 +211,47 @@ def read_table(
     which = "decimal=',' where '1.234' is 1234, or decimal='.'"
     columns_of: dict[str, Floats] = {}
     levels: dict[str, tuple[str, ...]] = {}
+    fills: dict[str, float] = {}
+    notes: list[str] = []
     for feature in features:
-        of = f"feature {feature!r}"
-        complain(of, missing[feature], "is missing", "a number; leave these rows out or fill them in, and say so")
+        of, empty = f"feature {feature!r}", missing[feature].to_numpy()
+        if like is None:
+            lost = empty & (empty.mean() > 0.5)
+            complain(of, lost, "is missing", "a value in at least half of the rows; or leave the feature out")
+        else:
+            unknown = feature not in like.fills and MISSING not in like.levels.get(feature, ())
+            complain(of, empty & unknown, "is missing", "a value in all rows, as where it was learned from")
         complain(of, doubt(feature), f"holds {_show(text[feature][doubt(feature)])},", which)
         numbers = _to_numbers(frame[feature], decimal)
         wrong = np.isnan(numbers) & ~missing[feature]
         words = text[feature][~missing[feature]]
         if (like is not None and feature in like.levels) or _is_word(words, wrong[~missing[feature]]):
             known = like.levels.get(feature) if like is not None else None
-            levels[feature] = known or _list_levels(frame[feature], words)
-            n, alien = len(levels[feature]), ~text[feature].isin(levels[feature]) & ~missing[feature]
+            there = _list_levels(frame[feature], words)
+            levels[feature] = known or (*there, *([MISSING] if empty.any() and MISSING not in there else []))
+            told = text[feature].mask(missing[feature], MISSING)
+            n, alien = len(levels[feature]), ~told.isin(levels[feature]) & ~missing[feature]
             many = alien | (n > MOST_LEVELS)
             wanted = f"one of {join(map(repr, levels[feature]), MOST_LEVELS)}, which were learned from"
             wanted = f"at most {MOST_LEVELS} words, of {n}; merge some, or leave it out" if n > MOST_LEVELS else wanted
             complain(of, many, f"holds {_show(text[feature][many])},", wanted)
-            columns_of |= {f"{feature}={w}": (text[feature] == w).to_numpy(float) for w in levels[feature][1:]}
+            columns_of |= {f"{feature}={w}": (told == w).to_numpy(float) for w in levels[feature][1:]}
+            if empty.any():
+                notes.append(f"{feature!r} is missing in {empty.sum():,} rows; {MISSING!r} is a word of its own there.")
             continue
         found = frame[feature][wrong].astype(str)
         complain(of, wrong, *_say_text(found, "numbers, or words in all rows", decimal))
         complain(of, np.abs(numbers) > 1e150, "is infinite or beyond 1e150", "finite numbers in another unit")
-        columns_of[feature] = numbers
+        fill = like.fills.get(feature) if like is not None else None
+        if like is None and empty.any() and not empty.all():
+            fill = float(numbers[~empty].mean())
+        columns_of[feature] = numbers if fill is None else np.where(empty, fill, numbers)
+        if fill is not None:
+            fills[feature] = fill
+            columns_of[f"{feature}={MISSING}"] = empty.astype(float)
+            if empty.any():
+                filled = f"the mean, {fill:.4g}, is filled in, and '{feature}={MISSING}' marks these rows."
+                notes.append(f"{feature!r} is missing in {empty.sum():,} rows; {filled}")
     values = np.column_stack(list(columns_of.values()))
     complain(f"group {group!r}", missing[group], "is missing", "a name or number in each row, none called NA or None")
     y: Any = None
@@ -252,13 +278,15 @@ def read_table(
     place = pd.Index(groups).get_indexer(text[group])
     carried = {unit: number} | {column: frame[column].to_numpy() for column in ids}
     columns = {"group": group, "outcome": outcome}
-    notes = _look(values, tuple(columns_of), y, kind, groups, outcome)
+    notes += _look(values, tuple(columns_of), y, kind, groups, outcome)
     y = y.astype("int64") if y is not None and kind == "counts" else y
     if y is not None and asked_kind is None and kind in NUMBERS and _is_whole(y):
         other = "'real' where it is an amount" if kind == "counts" else "'counts' where it counts something"
-        notes = (*notes, f"{outcome!r} is whole numbers, taken for kind={kind!r}; pass kind={other}.")
+        notes.append(f"{outcome!r} is whole numbers, taken for kind={kind!r}; pass kind={other}.")
     kind = None if y is None else kind
-    return Table(values, y, place, groups, tuple(columns_of), carried, columns, kind, names, levels, notes)
+    return Table(
+        values, y, place, groups, tuple(columns_of), carried, columns, kind, names, levels, fills, tuple(notes)
+    )
 
 
 def _is_word(words: pd.Series, is_text: Mask) -> bool:
