@@ -47,7 +47,7 @@ def make_fit(kind="binary", n_groups=4, n_draws=400, hidden=3, vary=None, seed=0
     """A fit as if sampled, of groups "g0", "g1", … and two features."""
     rng = np.random.default_rng(seed)
     output, draws = ((3,) if kind == "classes" else ()), {}
-    shared = (vary or ("readout" if kind in ("real", "counts") else "all")) == "readout"
+    shared = (vary or ("readout" if kind in ("real", "counts", "share") else "all")) == "readout"
     shapes = {"w1": (2, hidden), "b1": (hidden,), "w2": (hidden, *output), "b2": output}
     for name, shape in shapes.items():
         mu = rng.normal(size=shape) + 0.1 * rng.normal(size=(n_draws, *shape))
@@ -58,13 +58,14 @@ def make_fit(kind="binary", n_groups=4, n_draws=400, hidden=3, vary=None, seed=0
         z = rng.normal(size=(n_draws, n_groups, *shape))
         draws |= {f"{name}_mu": mu, f"{name}_sd": sd}
         draws[name] = mu[:, None] + sd.reshape(-1, *[1] * (z.ndim - 1)) * z
-    if kind in ("real", "counts"):
+    if kind in ("real", "counts", "share"):
         draws["noise"] = 0.4 + 0.02 * rng.random(n_draws)
-    classes = {"real": (), "counts": (), "binary": ("0", "1"), "classes": ("a", "b", "c")}[kind]
+    classes = {"real": (), "counts": (), "share": (), "binary": ("0", "1"), "classes": ("a", "b", "c")}[kind]
     level, width = (10.0, 2.0) if kind == "real" else (0.0, 1.0)
     groups = tuple(f"g{k}" for k in range(n_groups))
     center, scale = np.array([1.0, 2.0]), np.array([2.0, 0.5])
-    return _network.Fit(draws, groups, ("a", "b"), classes, kind, center, scale, level, width, None)
+    share = (100.0, 0.01) if kind == "share" else None
+    return _network.Fit(draws, groups, ("a", "b"), classes, kind, center, scale, level, width, None, share=share)
 
 
 def make_rows(fit, n=8, group="new", labels=True, seed=1):
@@ -73,9 +74,10 @@ def make_rows(fit, n=8, group="new", labels=True, seed=1):
     groups = fit.groups if group is None else (group,)
     values = fit.center + fit.width * rng.normal(size=(n, 2))
     drawn = {"real": rng.normal(10, 2, n), "binary": rng.integers(0, 2, n).astype("int32"), "counts": rng.poisson(3, n)}
+    drawn |= {"share": rng.integers(0, 101, n).astype(float)}
     y = drawn.get(fit.kind, rng.integers(0, 3, n).astype("int32")) if labels else None
     place = np.resize(np.arange(len(groups)), n)
-    kind = {"kind": fit.kind, "classes": fit.classes} if labels else {}
+    kind = {"kind": fit.kind, "classes": fit.classes, "share": fit.share} if labels else {}
     return tables.Table(
         values, y, place, groups, ("a", "b"), {"row": np.arange(n)}, {"group": "g", "outcome": "y"}, **kind
     )
@@ -139,14 +141,20 @@ def test_some_rows_keep_kind_and_classes_and_need_not_hold_each(frame):
             "in 20 rows of 60 (rows 2, 5, 8 and 17 more); wanted: two classes, or",
         ),
         (["bus", "car", "foot"], {"classes": ["bus", "car"]}, "in 20 rows of 60 (rows 2, 5, 8 and 17 more)"),
-        (["bus", "car"], {"kind": "yesno"}, "kind='yesno'; wanted: 'binary', 'real', 'classes', 'counts', or None"),
+        (
+            ["bus", "car"],
+            {"kind": "yesno"},
+            "kind='yesno'; wanted: 'binary', 'real', 'classes', 'counts', 'share', or None",
+        ),
         (
             [3, 1.5, -2],
             {"kind": "counts"},
             "'1.5' and '-2', in 40 rows of 60 (rows 1, 2, 4 and 37 more); wanted: whole",
         ),
+        ([0.5, 101, 3], {"kind": "share"}, "'101', in 20 rows of 60 (rows 1, 4, 7 and 17 more); wanted: shares"),
+        ([0, 1], {"kind": "share"}, "wanted: shares between 0 and all"),
         (["bus", "car"], {"classes": "bus"}, "classes='bus' with kind=None; wanted: a list"),
-        (["bus", "car"], {"classes": ["bus", "car"], "kind": "real"}, "none for kind='real' or 'counts'"),
+        (["bus", "car"], {"classes": ["bus", "car"], "kind": "real"}, "none for numbers"),
         (["bus", "car"], {"classes": ["a", "b", "c"], "kind": "binary"}, "two for kind='binary'"),
         (["bus", "car"], {"outcome": "bye"}, "no column 'bye'"),
         (["bus", "car"], {"outcome": "town"}, "column 'town' is there or asked for twice"),
@@ -268,11 +276,11 @@ def test_a_draw_is_weighted_by_the_density_of_the_rows_and_conditioned_on_them()
     np.testing.assert_allclose(np.cov(beta.T), prior - pull @ h @ prior, atol=5 * 0.4 / np.sqrt(20_000))
 
 
-@pytest.mark.parametrize("kind", ["binary", "classes", "counts"])
+@pytest.mark.parametrize("kind", ["binary", "classes", "counts", "share"])
 def test_labelled_rows_pull_a_new_group_towards_them(kind):
     fit = make_fit(kind, spread=1.0)
     rows = make_rows(fit, n=6)
-    rows = replace(rows, y=np.full(6, 9 if kind == "counts" else 1))
+    rows = replace(rows, y=np.full(6, {"counts": 9, "share": 99.5}.get(kind, 1)))
     before, after = (tables.predict_new_group(fit, rows, known, seed=1) for known in (None, rows))
     picked = (lambda p: p.draws[..., 1]) if kind == "classes" else (lambda p: p.draws)
     picked = (lambda p: np.log(p.draws)) if kind == "counts" else picked
@@ -354,6 +362,26 @@ def test_the_interval_of_a_number_holds_its_share_of_the_mixture():
     for name, share in (("low", (1 - interval) / 2), ("high", (1 + interval) / 2)):
         below = norm.cdf(found[name].to_numpy(), p.draws, p.noise).mean(axis=0)
         np.testing.assert_allclose(below, share, atol=1e-6)
+
+
+def test_shares_are_learned_as_logits_and_predicted_between_their_ends(frame):
+    """Means are those of simulated outcomes, and interval ends hold their share of them."""
+    values = np.resize([0.0, 0.2, 0.5, 0.9, 1.0], 60)
+    rows = read(frame.assign(y=100 * values), "y", kind="share")
+    np.testing.assert_allclose(expit(rows.target[:5]), [0.05, 0.2, 0.5, 0.9, 0.95])
+    np.testing.assert_allclose(read(frame.assign(y=values), "y", kind="share").target, rows.target)
+    assert "pass kind='share'" in str(read(frame.assign(y=values), "y"))
+    fit = make_fit("share")
+    table = make_rows(fit, group=None)
+    p = tables.predict(fit, table)
+    found = tables.tabulate_predictions(table, p)
+    many = 100 * expit(p.draws + p.noise * np.random.default_rng(0).normal(size=(200, *p.draws.shape)))
+    np.testing.assert_allclose(found["mean"], many.mean(axis=(0, 1)), atol=0.5)
+    np.testing.assert_allclose(found[["low", "high"]].T, np.quantile(many, [0.05, 0.95], axis=(0, 1)), atol=0.5)
+    np.testing.assert_allclose(found["noise"] ** 2 + found["ignorance"] ** 2, many.var(axis=(0, 1)), rtol=0.02)
+    line = tables.fit_rival("line", rows, np.arange(40), np.arange(40, 60), seed=0)
+    assert (line.kind, (_rivals._find_loss(line, rows.take(np.arange(40, 60))) < 100**2).all()) == ("share", True)
+    assert np.isfinite(tables.score_rows(line, rows.take(np.arange(40, 60)))).all()
 
 
 def test_the_interval_of_a_count_is_whole_and_holds_its_share():
@@ -784,7 +812,7 @@ def test_a_stranger_goes_from_file_to_predictions(tmp_path, name):
 # --- a fit that is kept, a report, and the command -------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["real", "binary", "classes", "counts"])
+@pytest.mark.parametrize("kind", ["real", "binary", "classes", "counts", "share"])
 def test_a_kept_fit_predicts_the_same(tmp_path, kind):
     fit = replace(
         make_fit(kind), levels={"pet": ("cat", "dog")}, fills={"a": 0.1}, chain_weights=np.array([0.25, 0.75])

@@ -156,10 +156,11 @@ def measure_columns(values: Floats) -> tuple[Floats, Floats]:
 def _standardise(rows: Table) -> tuple[Floats, Array, tuple[Floats, Floats, float, float]]:
     """X, y, and what they were standardised by: centre and width of the features, level and spread of the outcome."""
     center, width = measure_columns(rows.values)
-    level, spread = (rows.y.mean(), rows.y.std() or 1.0) if rows.kind == "real" else (0.0, 1.0)
+    normal, y = rows.kind in ("real", "share"), rows.target
+    level, spread = (y.mean(), y.std() or 1.0) if normal else (0.0, 1.0)
     if rows.kind == "counts":
         level = np.log(max(rows.y.mean(), 1 / len(rows.y)))
-    y = (rows.y - level) / spread if rows.kind == "real" else rows.y
+    y = (y - level) / spread if normal else y
     return (rows.values - center) / width, y, (center, width, float(level), float(spread))
 
 
@@ -184,11 +185,12 @@ class Fit:
     kind: Kind | None
     center: Floats  #: (feature,), in the table's units
     width: Floats
-    level: float  #: mean of a real outcome, in its unit, or log of the mean of counts
+    level: float  #: mean of a real outcome, in its unit, of logits of shares, or log of the mean of counts
     spread: float  #: its standard deviation
     verdict: diagnostics.Verdict | None  #: on predictions of the rows, group sds and the log likelihood
     levels: dict[str, tuple[str, ...]] = field(default_factory=dict)  #: of features that are words, as in `Table`
     fills: dict[str, float] = field(default_factory=dict)  #: of features that were missing, as in `Table`
+    share: tuple[float, float] | None = None  #: as in `Table`
     precision: Precision | None = None  #: of predictions of the rows that were asked for
     chain_weights: Floats | None = None  #: (chain,), where chains that disagree were stacked; else all count the same
 
@@ -275,7 +277,9 @@ def fit_network(
     while True:
         posterior = _read_weights(tree, there)
         flat = {k: v.reshape(-1, *v.shape[2:]) for k, v in posterior.items()}
-        fit = Fit(flat, groups, rows.features, rows.classes, rows.kind, *scale, None, rows.levels, rows.fills)
+        fit = Fit(
+            flat, groups, rows.features, rows.classes, rows.kind, *scale, None, rows.levels, rows.fills, rows.share
+        )
         n_chains = len(posterior["w2"])
         if asked is None:
             break
@@ -313,8 +317,8 @@ def _spread(rows: Table, most: int) -> Table:
 def _measure(fit: Fit, asked: Table, n_chains: int, seed: int) -> Precision:
     """The precision of predictions of up to 200 rows, of known groups and of new ones."""
     predicted = predict(fit, _spread(asked, 200), seed=seed)
-    draws = predicted.draws.reshape(n_chains, -1, *predicted.draws.shape[1:])
-    noise = predicted.noise
+    means, noise = predicted.to_unit()
+    draws = means.reshape(n_chains, -1, *means.shape[1:])
     return measure_precision(draws, None if noise is None else noise.reshape(n_chains, -1, noise.shape[1]))
 
 
@@ -436,9 +440,10 @@ def predict_new_group(
         raise Refused(f"known has {found}; wanted: {fit.kind!r} with {fit.classes}, as in the fit")
     rng, n_draws = np.random.default_rng(seed), len(fit.draws["w2"])
     X, X_known = ((part.values - fit.center) / fit.width for part in (rows, known))
-    exact = fit.kind == "real" and "w1_mu" not in fit.draws
+    known = replace(known, share=fit.share)
+    exact = fit.kind in ("real", "share") and "w1_mu" not in fit.draws
     if exact:
-        weights, logw = _condition(fit, X_known, (known.y - fit.level) / fit.spread, rng)
+        weights, logw = _condition(fit, X_known, (known.target - fit.level) / fit.spread, rng)
         each = np.arange(n_draws)
     else:
         weights = _draw_weights(fit, n_offsets, rng)
@@ -520,7 +525,7 @@ def _give(fit: Fit, out: Floats, each: Places | slice, effective: float) -> Pred
         p = expit(out) if fit.kind == "binary" else softmax(out, axis=-1)
         return Prediction(p, None, effective, fit.classes)
     noise = fit.draws["noise"][each, None] * fit.spread
-    if fit.kind == "real":
-        return Prediction(fit.level + fit.spread * out, noise, effective)
+    if fit.kind != "counts":
+        return Prediction(fit.level + fit.spread * out, noise, effective, share=fit.share[0] if fit.share else 0.0)
     mean = np.exp(fit.level + out)
     return Prediction(mean, disperse(mean, noise), effective, counts=True)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainc, logsumexp, ndtr, ndtri
+from scipy.special import betainc, expit, logsumexp, ndtr, ndtri
 from scipy.stats import nbinom, norm
 
 from hbnn import diagnostics, metrics
@@ -36,13 +36,24 @@ class Prediction:
     classes: tuple[str, ...] = ()  #: of several, in the order of the last axis of `draws`; () for two, or a number
     precision: "Precision | None" = None  #: of draws from several chains
     counts: bool = False  #: whether the number is a count, negative binomial about its mean; else it is normal
+    share: float = 0.0  #: 1 or 100, where the number is a share of it, whose logit `draws` and `noise` are about
 
     @property
     def kind(self) -> Kind:
         """Of the outcome."""
         if self.noise is not None:
-            return "counts" if self.counts else "real"
+            return "counts" if self.counts else "share" if self.share else "real"
         return "classes" if self.draws.ndim == 3 else "binary"
+
+    def to_unit(self) -> tuple[Floats, Floats | None]:
+        """Means and noise in the outcome's unit, as (draw, row): of shares, over the normal noise of their logit."""
+        if not self.share or self.noise is None:
+            return self.draws, self.noise
+        nodes, weights = np.polynomial.hermite_e.hermegauss(9)
+        each = [self.share * expit(self.draws + self.noise * node) for node in nodes]
+        mean = np.tensordot(weights / weights.sum(), each, axes=1)
+        square = np.tensordot(weights / weights.sum(), np.square(each), axes=1)
+        return mean, np.sqrt(np.maximum(square - mean**2, 0))
 
 
 # --- how exactly the draws say it
@@ -223,12 +234,13 @@ def find_below(prediction: Prediction, value: Floats) -> Floats:
 
 
 def log_density(prediction: Prediction, rows: Table) -> Floats:
-    """Log density of each row's outcome under each draw, (draw, row), nats; of a real outcome per its unit."""
+    """Log density of each row's outcome under each draw, (draw, row), nats; of a real outcome per its unit, of a share
+    per unit of its logit."""
     draws = prediction.draws
     if prediction.counts:
         return nbinom.logpmf(rows.y, *_find_shape(draws, np.asarray(prediction.noise)))
-    if prediction.kind == "real":
-        return norm.logpdf(rows.y, draws, prediction.noise)
+    if prediction.noise is not None:
+        return norm.logpdf(rows.target, draws, prediction.noise)
     if prediction.kind == "binary":
         return metrics.log_likelihood(draws, rows.y)
     return np.log(np.maximum(np.take_along_axis(draws, rows.y[None, :, None], axis=2)[..., 0], metrics.FLOOR))
@@ -316,9 +328,10 @@ def tabulate_predictions(
         given |= {rows.columns["outcome"]: np.array(rows.classes, dtype=object)[rows.y] if has_names else rows.y}
     if prediction.noise is not None:
         unknown = ("ignorance", "mean_low", "mean_high")
+        draws, own_noise = prediction.to_unit()
         low, high = np.quantile(draws, ends, axis=0)
         outcome = [_find_quantile(prediction, end) for end in ends]
-        noise = np.broadcast_to(np.sqrt(np.mean(prediction.noise**2, axis=0)), draws.shape[1])
+        noise = np.broadcast_to(np.sqrt(np.mean(own_noise**2, axis=0)), draws.shape[1])
         figures = [draws.mean(axis=0), low, high, *outcome, noise, draws.std(axis=0)]
     else:
         unknown = ("ignorance", "low", "high")
@@ -345,7 +358,8 @@ def _find_quantile(prediction: Prediction, share: float) -> NDArray[Any]:
         low, high = np.where(below, middle, low), np.where(below, high, middle)
         if counts and (high - low <= 1).all():
             return high.astype(int)
-    return (low + high) / 2
+    found = (low + high) / 2
+    return prediction.share * expit(found) if prediction.share else found
 
 
 def check_names(rows: Table, names: tuple[str, ...]) -> None:

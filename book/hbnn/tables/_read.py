@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import logit
 
 from hbnn._checks import check_count, check_seed
 from hbnn._refused import Refused
@@ -21,12 +22,12 @@ from hbnn._types import Array, Floats
 if TYPE_CHECKING:
     from hbnn.tables._network import Fit
 
-type Kind = Literal["binary", "real", "classes", "counts"]
+type Kind = Literal["binary", "real", "classes", "counts", "share"]
 type Places = NDArray[np.intp]
 type Mask = NDArray[np.bool_]
 type Source = str | Path | pd.DataFrame
-KINDS: tuple[Kind, ...] = ("binary", "real", "classes", "counts")
-NUMBERS = ("real", "counts")  # kinds without classes
+KINDS: tuple[Kind, ...] = ("binary", "real", "classes", "counts", "share")
+NUMBERS = ("real", "counts", "share")  # kinds without classes
 MOST_CLASSES = 20
 AMBIGUOUS = 10  # so many whole numbers may be names or amounts
 FEW = 3  # rows or values that a message names
@@ -79,6 +80,7 @@ class Table:
     levels: dict[str, tuple[str, ...]] = field(default_factory=dict, repr=False)  #: of features that are words
     fills: dict[str, float] = field(default_factory=dict, repr=False)  #: of features that were missing: their mean
     notes: tuple[str, ...] = field(default=(), repr=False)  #: what looks odd, a sentence each
+    share: tuple[float, float] | None = None  #: of what, 1 or 100, and the smallest part of it that is told from 0
 
     def __str__(self) -> str:
         """What was read, in a sentence for each: rows and groups, the outcome and what it was taken for."""
@@ -89,6 +91,7 @@ class Table:
             read += ", no outcome."
         elif self.kind in NUMBERS:
             what = "counts" if self.kind == "counts" else "is a number"
+            what = f"is a share of {self.share[0]:g}" if self.share else what
             read += f".\n{outcome!r} {what}, from {self.y.min():.4g} to {self.y.max():.4g} (kind={self.kind!r})."
         else:
             counts = np.bincount(self.y, minlength=len(self.classes))
@@ -101,6 +104,14 @@ class Table:
     def figures(self) -> tuple[str, ...]:
         """Columns that predictions of this outcome have."""
         return name_figures(self.kind, self.classes)
+
+    @property
+    def target(self) -> Any:
+        """What models learn, (row,): the outcome; of shares the logit, without the ends, as nothing is told from 0 or
+        from all that is nearer than half of the smallest part that was seen."""
+        if self.share is None or self.y is None:
+            return self.y
+        return logit(np.clip(self.y / self.share[0], self.share[1] / 2, 1 - self.share[1] / 2))
 
     def count(self) -> tuple[Places, Places | None]:
         """Rows of each group, (group,), and how many are of the second of two classes (None for other outcomes)."""
@@ -141,7 +152,8 @@ def read_table(
     kind of the outcome is found from its column. Two words, 0 and 1, or True and False are two classes; 3 to 20 words
     are classes; numbers are real, or counts where they are whole, none is below zero, most are small, and a normal's
     90 % interval would reach below zero. A few whole numbers may be any of these, and are refused until `kind` says
-    which.
+    which. Shares, of 1 or of 100, are numbers, too, and with ``kind="share"`` what is predicted stays between the ends:
+    models learn their logit.
 
     Parameters
     ----------
@@ -280,12 +292,18 @@ def read_table(
     columns = {"group": group, "outcome": outcome}
     notes += _look(values, tuple(columns_of), y, kind, groups, outcome)
     y = y.astype("int64") if y is not None and kind == "counts" else y
-    if y is not None and asked_kind is None and kind in NUMBERS and _is_whole(y):
+    share = _measure_share(y) if y is not None and kind == "share" else None
+    share = like.share if share is not None and like is not None and like.share is not None else share
+    found = y is not None and asked_kind is None and kind in NUMBERS
+    if found and not _is_whole(y) and y.min() >= 0 and (y.max() <= 1 or y.max() == 100):
+        top = 1 if y.max() <= 1 else 100
+        notes.append(f"{outcome!r} is never below 0 or above {top}; pass kind='share' where it is a share.")
+    if found and _is_whole(y):
         other = "'real' where it is an amount" if kind == "counts" else "'counts' where it counts something"
         notes.append(f"{outcome!r} is whole numbers, taken for kind={kind!r}; pass kind={other}.")
     kind = None if y is None else kind
     return Table(
-        values, y, place, groups, tuple(columns_of), carried, columns, kind, names, levels, fills, tuple(notes)
+        values, y, place, groups, tuple(columns_of), carried, columns, kind, names, levels, fills, tuple(notes), share
     )
 
 
@@ -346,7 +364,7 @@ def _check_kind(kind: Kind | None, classes: Sequence[Any] | None, outcome: str |
         return
     several = isinstance(classes, list | tuple) and len(set(map(str, classes))) == len(classes) >= 2
     if not several or outcome is None or kind in NUMBERS or (kind == "binary" and len(classes) != 2):
-        wanted = "a list of different values, two for kind='binary', none for kind='real' or 'counts' or outcome=None"
+        wanted = "a list of different values, two for kind='binary', none for numbers or outcome=None"
         raise ValueError(f"classes={classes!r} with kind={kind!r}; wanted: {wanted}")
 
 
@@ -462,6 +480,13 @@ def _find_kind(
         if huge.any():
             raise Refused(f"is infinite or beyond 1e150{locate(huge)}; wanted: finite numbers in another unit")
         odd = ~missing & ~((numbers >= 0) & (numbers == np.round(numbers)) & (numbers < 2**53))
+        outside = ~missing & ~((numbers >= 0) & (numbers <= 100))
+        if kind == "share" and outside.any():
+            raise Refused(
+                f"holds {_show(text[outside])},{locate(outside)}; wanted: shares from 0 to 1, or from 0 to 100"
+            )
+        if kind == "share" and _measure_share(numbers[~missing]) is None:
+            raise Refused(f"holds {shown}; wanted: shares between 0 and all, or kind='binary'")
         if kind == "counts" and odd.any():
             raise Refused(f"holds {_show(text[odd])},{locate(odd)}; wanted: whole numbers from 0, or kind='real'")
         return kind, ()
@@ -478,6 +503,13 @@ def _find_kind(
 def _is_whole(numbers: Array) -> bool:
     """Whether all are whole, and none is below zero."""
     return bool(np.all((numbers >= 0) & (numbers == np.round(numbers))))
+
+
+def _measure_share(numbers: Floats) -> tuple[float, float] | None:
+    """Of what numbers are shares, 1 or 100, and their smallest distance from an end; None where all lie there."""
+    top = 1.0 if numbers.max() <= 1 else 100.0
+    inside = numbers[(numbers > 0) & (numbers < top)] / top
+    return (top, float(min(inside.min(), 1 - inside.max()))) if len(inside) else None
 
 
 def _is_count(numbers: Floats) -> bool:

@@ -114,7 +114,7 @@ def fit_rival(
     """
     check_seed(seed)
     _check_rivals((name,))
-    number, counts, y, g = rows.kind in NUMBERS, rows.kind == "counts", rows.y, rows.group
+    number, counts, y, g = rows.kind in NUMBERS, rows.kind == "counts", rows.target, rows.group
     if counts and not y[train].any():  # as if half of one had been counted
         mean = np.full((1, len(test)), 0.5 / len(train))
         return Prediction(mean, disperse(mean, 1.0), 1.0, counts=True)
@@ -172,7 +172,7 @@ def fit_rival(
         return Prediction(draws, noise, float(len(draws)), counts=True)
     if number:
         noise = np.sqrt(max(-search.best_score_, 1e-12 * y[train].var(), 1e-300))
-        return Prediction(draws, np.full((len(draws), 1), noise), float(len(draws)))
+        return Prediction(draws, np.full((len(draws), 1), noise), float(len(draws)), share=_find_top(rows))
     if not refits:
         return _give_classes(rows, search.predict_proba(X[test])[None], search.classes_)
     p = np.clip(draws, metrics.FLOOR, 1 - metrics.FLOOR)
@@ -186,6 +186,11 @@ def _find_dispersion(mean: Floats, rows: Table) -> float:
         return -log_density(Prediction(mean[None], disperse(mean[None], np.exp(log)), counts=True), rows).sum()
 
     return float(np.exp(minimize_scalar(miss, bounds=(np.log(1e-3), np.log(10.0)), method="bounded").x))
+
+
+def _find_top(rows: Table) -> float:
+    """What an outcome is a share of; 0 for others."""
+    return rows.share[0] if rows.share else 0.0
 
 
 def _spawn(seed: int, n: int) -> list[np.random.Generator]:
@@ -262,10 +267,10 @@ def _fit_bambi(rows: Table, X: Floats, train: Places, test: Places, seed: int, s
     frame = pd.DataFrame(X, columns=[f"x{k}" for k in range(X.shape[1])])
     frame["g"] = np.array([f"g{k:06d}" for k in range(len(rows.groups))])[rows.group]
     number, counts, several = rows.kind in NUMBERS, rows.kind == "counts", rows.kind == "classes"
-    frame["y"] = np.array([f"c{k:03d}" for k in range(len(rows.classes))])[rows.y] if several else rows.y
+    frame["y"] = np.array([f"c{k:03d}" for k in range(len(rows.classes))])[rows.y] if several else rows.target
     slopes = [] if several or len(names) > MOST_SLOPES else names
     formula = f"y ~ {' + '.join(['1', *names])} + ({' + '.join(['1', *slopes])} | g)"
-    families = {"real": "gaussian", "classes": "categorical", "counts": "negativebinomial"}
+    families = {"real": "gaussian", "share": "gaussian", "classes": "categorical", "counts": "negativebinomial"}
     family = families.get(str(rows.kind), "bernoulli")
     options = {"cores": 1, "progressbar": False, "target_accept": 0.9, "compute_convergence_checks": False}
     loggers = {logging.getLogger(name): logging.getLogger(name).level for name in ("pymc", "bambi")}
@@ -286,12 +291,12 @@ def _fit_bambi(rows: Table, X: Floats, train: Places, test: Places, seed: int, s
     if number:
         sigma = posterior["alpha" if counts else "sigma"].values[..., None]
         sigma = disperse(draws, sigma**-0.5) if counts else sigma
-    precision = measure_precision(draws, sigma)
+    precision = measure_precision(*Prediction(draws, sigma, share=_find_top(rows)).to_unit())
     draws = draws.reshape(-1, *draws.shape[2:])
     if several:
         return replace(_give_classes(rows, draws, np.unique(rows.y[train])), precision=precision)
     noise = None if sigma is None else sigma.reshape(-1, sigma.shape[2])
-    return Prediction(draws, noise, float(len(draws)), precision=precision, counts=counts)
+    return Prediction(draws, noise, float(len(draws)), precision=precision, counts=counts, share=_find_top(rows))
 
 
 # --- cross-validation
@@ -511,7 +516,7 @@ def _predict_network(
 
 def _find_loss(predicted: Prediction, rows: Table) -> Floats:
     """Squared error, or 1 for a class that was missed, (row,)."""
-    mean = predicted.draws.mean(axis=0)
+    mean = predicted.to_unit()[0].mean(axis=0)
     if rows.kind in NUMBERS:
         return (mean - rows.y) ** 2
     guess = mean > 0.5 if rows.kind == "binary" else mean.argmax(axis=1)
@@ -521,7 +526,7 @@ def _find_loss(predicted: Prediction, rows: Table) -> Floats:
 def _find_level(predicted: Prediction, rows: Table) -> Floats:
     """What `Comparison.levels` says of each row, (row,)."""
     if rows.kind in NUMBERS:
-        level = find_below(predicted, rows.y).mean(axis=0)
+        level = find_below(predicted, rows.target).mean(axis=0)
         if rows.kind == "counts":  # between what is below a count and what is not above it, so that right is even
             below = find_below(predicted, rows.y - 1).mean(axis=0)
             level = below + np.random.default_rng(0).random(len(level)) * (level - below)
@@ -726,12 +731,12 @@ def _predict_rival(name: str, rows: Table, asked: Table, seed: int, loss: dict[O
         return fit_rival(name, both, np.arange(n), n + np.arange(len(place)), seed=seed, refits=1)
     n_draws = REFITS[name]
     draws = np.empty((n_draws, len(place), *([len(rows.classes)] if rows.kind == "classes" else [])))
-    noise = np.empty((n_draws if rows.kind == "counts" else 1, len(place))) if rows.kind in NUMBERS else None
+    noise = np.empty((1 if rows.kind == "real" else n_draws, len(place))) if rows.kind in NUMBERS else None
     for new in np.unique(is_new):
         where = np.flatnonzero(is_new == new)
         part = fit_rival(name, both, np.arange(n), n + where, seed=seed, new_groups=bool(new), refits=n_draws)
         draws[:, where] = part.draws
-        if rows.kind == "counts" and noise is not None:
+        if rows.kind in ("counts", "share") and noise is not None:
             noise[:, where] = part.noise
         elif noise is not None:
             missed = loss["groups" if new and "groups" in loss else "rows"][name]
@@ -739,5 +744,5 @@ def _predict_rival(name: str, rows: Table, asked: Table, seed: int, loss: dict[O
             noise[:, where] = far / norm.ppf((1 + INTERVAL) / 2)
     if noise is not None:
         noise = np.broadcast_to(noise, draws.shape)
-        return Prediction(draws, noise, float(n_draws), counts=rows.kind == "counts")
+        return Prediction(draws, noise, float(n_draws), counts=rows.kind == "counts", share=_find_top(rows))
     return Prediction(draws, None, float(n_draws), rows.classes)
