@@ -156,6 +156,7 @@ def test_the_cells_above_a_section_are_all_before_it(tmp_path):
     row = {"chapter": "x", "sections": {"start": 4.0, "sec-x-one": 1.5, "exercises": 2.0, "sec-x-two": 8.0}}
     (tmp_path / "t.json").write_text(json.dumps({"rows": [row]}))
     costs, above = list_costs(tmp_path / "t.json")
-    assert costs == {"sec-x-one": 1.5, "sec-x-two": 8.0}
+    assert costs == {"sec-x-one": 1.5, "sec-x-two": 8.0, "x": 15.5}
     assert above == {"sec-x-one": 4.0, "sec-x-two": 7.5}
-    assert [write_seconds(seconds) for seconds in (0.2, 7.6)] == ["under 1 CPU-s", "8 CPU-s"]
+    said = ["under a second", "about 8 seconds", "about 40 seconds", "about 1 minute", "about 2 minutes"]
+    assert [write_seconds(seconds) for seconds in (0.2, 7.6, 44, 45, 110)] == said

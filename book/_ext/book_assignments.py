@@ -5,6 +5,7 @@ import json
 import re
 
 from book_pages import BOOK, ROOT, RawTable, open_binder
+from book_teach import write_seconds
 
 ASSIGNMENTS = BOOK / "teach" / "assignments"
 COSTS = BOOK / "data" / "assignment_cost.json"
@@ -36,11 +37,11 @@ class AssignmentList(RawTable):
                 f'<a href="{html.escape(notebook)}">{name}</a>: {html.escape(title)}',
                 f"{tests} + {questions}",
                 f"{minutes} min",
-                f"{costs[name]['cpu_seconds']} CPU-s, {costs[name]['megabytes']:,} MB",
+                write_seconds(costs[name]["cpu_seconds"]),
                 f'<a href="{html.escape(live)}">{name[:2]} in Binder</a>',
             ])  # fmt: skip
             paths.append(source)
-        columns = ["Assignment", "Points: tests + read", "Time", "To run (measured)", "Try it"]
+        columns = ["Assignment", "Points: tests + read", "Time", "To run", "Try it"]
         return [self.show("The six assignments", columns, rows, *paths)]
 
 

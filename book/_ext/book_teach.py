@@ -1,4 +1,4 @@
-"""Roles for the pages of a course: minutes to read a section, CPU-seconds to run it live, a slide by its title."""
+"""Roles for the pages of a course: time to read or run a section, a chapter by its number, a slide by its title."""
 
 import ast
 import json
@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import yaml
+from book_pages import read_title
 from docutils import nodes
 
 BOOK = Path(__file__).resolve().parents[1]
@@ -110,7 +111,7 @@ def count_minutes(labels, book=BOOK):
 
 
 def list_costs(path=TABLE):
-    """CPU-seconds of every section: {label: float}, and of all cells above it: {label: float}."""
+    """CPU-seconds of every section and chapter: {label or name: float}, and of all cells above: {label: float}."""
     costs, above = {}, {}
     for row in json.loads(path.read_text())["rows"]:
         spent = 0.0
@@ -118,16 +119,23 @@ def list_costs(path=TABLE):
             if label.startswith("sec-"):
                 costs[label], above[label] = seconds, spent
             spent += seconds
+        costs[row["chapter"]] = spent
     return costs, above
 
 
 def write_seconds(seconds):
-    """CPU-seconds in words."""
-    return f"{round(seconds)} CPU-s" if seconds >= 1 else "under 1 CPU-s"
+    """Seconds in words, rounded as a person would say them."""
+    if seconds < 1:
+        return "under a second"
+    if seconds < 45:
+        count, unit = round(seconds, -1 if seconds >= 10 else 0), "second"
+    else:
+        count, unit = round(seconds / 60), "minute"
+    return f"about {count:.0f} {unit}{'' if count == 1 else 's'}"
 
 
 def state(name, rawtext, text, lineno, inliner, options=None, content=None):
-    """Roles {reading}, {live} and {above}: minutes to read, CPU-seconds to run, CPU-seconds of all cells above."""
+    """Roles {reading}, {live} and {above}: minutes to read, time to run on one core, time of all cells above."""
     env, labels = inliner.document.settings.env, text.split()
     try:
         if name == "reading":
@@ -142,6 +150,26 @@ def state(name, rawtext, text, lineno, inliner, options=None, content=None):
         return [nodes.Text(write_seconds(sum(costs[label] for label in labels)))], []
     except (ValueError, FileNotFoundError) as error:
         return [], [inliner.reporter.error(str(error), line=lineno)]
+
+
+@cache
+def number_chapters():
+    """The number of each chapter in the contents: {name: int}; pages to look up have none."""
+    parts = yaml.safe_load((BOOK.parent / "_toc.yml").read_text(encoding="utf8"))["parts"]
+    names = [Path(chapter["file"]).stem for part in parts if "numbered" in part for chapter in part["chapters"]]
+    return {name: number for number, name in enumerate(names, 1)}
+
+
+def name_chapter(name, rawtext, text, lineno, inliner, options=None, content=None):
+    """Role {chapter}: a chapter as "Ch. 2", linked, with its title to hover; one without a number by its title."""
+    env = inliner.document.settings.env
+    if not (BOOK / f"{text}.md").exists():
+        return [], [inliner.reporter.error(f"no chapter {text!r} in {BOOK.name}", line=lineno)]
+    env.note_dependency(str(BOOK.parent / "_toc.yml"))
+    title, number = read_title(text), number_chapters().get(text)
+    words = f"Ch.\N{NO-BREAK SPACE}{number}" if number else title
+    up = "../" * (env.docname.count("/") - 1)
+    return [nodes.reference(rawtext, words, refuri=f"{up}{text}.html", reftitle=title)], []
 
 
 def find_slide(title, folder=SLIDES):
@@ -173,4 +201,5 @@ def setup(app):
     for name in ("reading", "live", "above"):
         app.add_role(name, state)
     app.add_role("slide", name_slide)
+    app.add_role("chapter", name_chapter)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
