@@ -9,7 +9,7 @@ from pathlib import Path
 
 import nbformat
 from book_pages import BOOK, RawTable, link_chapter, list_chapters, open_binder, read_title
-from book_teach import count_minutes
+from book_teach import count_minutes, number_chapters
 from docutils import nodes
 from PIL import Image
 from sphinx.util.docutils import SphinxDirective
@@ -60,9 +60,9 @@ class ChapterMap(SphinxDirective):
     """Every numbered chapter and the minutes to read it, with a thumbnail and its promise; the evidence as a list."""
 
     def run(self):
-        core, parts, numbers = list_core(), [], iter(range(1, 100))
+        core, parts, numbers = list_core(), [], number_chapters()
         for caption, names in list_chapters(numbered=True):
-            cards = "".join(self.write_card(next(numbers), name, is_core=name in core) for name in names)
+            cards = "".join(self.write_card(numbers[name], name, is_core=name in core) for name in names)
             parts.append(f'<p class="part">{html.escape(caption)}</p><ul class="chapter-map">{cards}</ul>')
         return [nodes.raw("", "".join(parts), format="html")]
 
