@@ -29,7 +29,7 @@ const TERMS = {
   ESS: "How many independent draws the chains are worth; we want 400.",
   "prior sd": "How large weights are before any point is seen.",
   units: "Hidden units, of each of the two layers.",
-  constants: "A third input that is always 1. Without it a network says of opposite places opposite things.",
+  constants: "A third input that is always 1 (biases). Without it a network says of opposite places opposite things.",
   noise: "Bits of doubt that all networks share: more points would not help.",
   ignorance: "Bits of doubt since networks disagree: more points would help.",
   ADVI: "A cheaper way, one normal distribution for each weight; its ELBO says how well they fit, the higher the better.",
