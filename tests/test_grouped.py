@@ -710,6 +710,19 @@ def test_from_a_table_to_a_file_in_one_call(tmp_path, capsys, monkeypatch, model
         assert written["ignorance"][5:].mean() > written["ignorance"][:5].mean()
 
 
+def test_many_rows_are_answered_in_full_by_rivals(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(_rivals.sampling, "compile_nuts", stop)
+    frame, written = advice.make_known("none", 1), []
+    options = {"group": "g", "features": ["a", "b"], "outcome": "y", "seed": 1, "n_folds": 2, "rivals": ("line",)}
+    for many in (10**6, 100):
+        monkeypatch.setattr(_rivals, "MANY_ROWS", many)
+        written.append(tables.answer(frame, **options, out=tmp_path / "p.csv").predictions)
+        said = capsys.readouterr().out
+        assert ("the network, which would take hours, is not asked" in said) == (many == 100)
+        assert ("Interrupted" in said) == (many > 100)
+    np.testing.assert_allclose(written[0]["mean"], written[1]["mean"], atol=0.05)
+
+
 def stop(*_, **__):
     raise KeyboardInterrupt
 

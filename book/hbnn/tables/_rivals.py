@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
+from scipy.sparse import csr_array, hstack
 from scipy.stats import norm
 from sklearn.base import BaseEstimator, clone
 from sklearn.compose import make_column_transformer
@@ -64,6 +65,8 @@ FEW_GROUPS = 8  # below, errors are taken over rows
 MOST_CATEGORIES = 250  # that boosted trees can tell apart
 MOST_SLOPES = 6  # features with a slope for each group
 INNER = 5
+MANY_ROWS, MANY_GROUPS = 20_000, 1_000  # beyond, rivals alone, with two folds, two inner folds and few refits
+MANY_REFITS = 20
 RARE = "The least populated class in y has only"  # scikit-learn's warning where there are fewer rows than folds
 OVER: tuple[Over, ...] = ("rows", "groups")
 STRENGTHS = np.array([0.01, 0.1, 1.0, 10.0])
@@ -120,6 +123,7 @@ def fit_rival(
         return Prediction(mean, disperse(mean, 1.0), 1.0, counts=True)
     if not number and len(np.unique(y[train])) == 1:  # nothing to tell apart
         return _give_classes(rows, np.ones((1, len(test), 1)), y[train][:1])
+    many = is_many(len(train), len(rows.groups))
     center, width = _network.measure_columns(rows.values[train])
     X = (rows.values - center) / width
     if name == SLOW:
@@ -132,7 +136,8 @@ def fit_rival(
             bent = PolynomialFeatures(2, include_bias=False).fit_transform(X)
             center, width = _network.measure_columns(bent[train])
             X = (bent - center) / width
-        X = np.column_stack([X, np.eye(len(rows.groups))[g]])
+        levels = csr_array((np.ones(len(g)), (np.arange(len(g)), g)), (len(g), len(rows.groups)))
+        X = csr_array(hstack([X, levels])) if many else np.column_stack([X, levels.toarray()])
         model = (PoissonRegressor if counts else LogisticRegression)(max_iter=1000)
         grid = {"alpha": 1 / STRENGTHS / len(train)} if counts else {"C": STRENGTHS}
         if number and not counts:
@@ -150,7 +155,7 @@ def fit_rival(
     n_classes, apart = len(rows.classes), None if number else y[train]
     if counts and not y[train].all():
         apart = (y[train] > 0).astype(int)  # of zeros alone nothing can be learned
-    folds = _split_again(g[train], apart, new_groups, seed)
+    folds = _split_again(g[train], apart, new_groups, seed, 2 if many else INNER)
     normal = number and not counts
     search = GridSearchCV(model, grid, cv=folds, scoring="neg_mean_squared_error" if normal else measure)
     with warnings.catch_warnings():
@@ -193,6 +198,11 @@ def _find_top(rows: Table) -> float:
     return rows.share[0] if rows.share else 0.0
 
 
+def is_many(n_rows: int, n_groups: int) -> bool:
+    """Whether a network would take hours, and columns of groups more memory than there is."""
+    return n_rows > MANY_ROWS or n_groups > MANY_GROUPS
+
+
 def _spawn(seed: int, n: int) -> list[np.random.Generator]:
     """Generators of random numbers, one for each of n refits."""
     return [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(n)]
@@ -229,18 +239,20 @@ def _make_trees(n_features: int, n_groups: int, kind: Kind | None, seed: int) ->
     return make_pipeline(encoded, model), {f"{type(model).__name__.lower()}__{k}": v for k, v in TREES.items()}
 
 
-def _split_again(group: Places, y: Array | None, new_groups: bool, seed: int) -> list[tuple[Places, Places]]:
+def _split_again(
+    group: Places, y: Array | None, new_groups: bool, seed: int, n_inner: int = INNER
+) -> list[tuple[Places, Places]]:
     """Inner folds of the training rows, a list of (train, test), each with two classes or more to learn from."""
     n_groups = len(np.unique(group))
     by_group = new_groups and n_groups > 1
     kinds = (GroupKFold, StratifiedGroupKFold) if by_group else (KFold, StratifiedKFold)
-    n_folds = min(INNER, n_groups if by_group else len(group))
+    n_folds = min(n_inner, n_groups if by_group else len(group))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", RARE)
         folds = kinds[y is not None](n_folds, shuffle=True, random_state=seed)
         folds = list(folds.split(group, y, groups=group if by_group else None))
     folds = [(a, b) for a, b in folds if len(b) and (y is None or len(np.unique(y[a])) > 1)]
-    return folds or _split_again(group, y, False, seed)
+    return folds or _split_again(group, y, False, seed, n_inner)
 
 
 def _fill_classes(p: Floats, seen: NDArray[np.integer], n_classes: int) -> Floats:
@@ -593,7 +605,8 @@ def answer(
     same rows, by short chains. Where it is clearly ahead it is sampled until what it predicts is exact enough
     (`Precision`), and its predictions take the place of the rival's. Each step prints what it found; interrupted
     (Ctrl-C), what is finished stays. The advice is about rows of known groups, unless all rows to predict are of new
-    ones. How good predictions are, the scores say, of rows that a model has not seen, and not the file.
+    ones. How good predictions are, the scores say, of rows that a model has not seen, and not the file. With more than
+    20,000 rows or 1,000 groups only rivals that take seconds are asked, unless `model` asks for the network.
 
     Parameters
     ----------
@@ -638,6 +651,14 @@ def answer(
     if rivals == tuple(RIVALS) and find_spec("bambi") is None:
         rivals = tuple(name for name in RIVALS if name != SLOW)
         print("Bambi is not installed: its line is not among the rivals.")
+    large = is_many(len(rows.group), len(rows.groups)) and model not in (NETWORK, SLOW)
+    if large:
+        rivals, n_folds = tuple(name for name in rivals if name != SLOW) or ("line",), 2
+        print(
+            f"More than {MANY_ROWS:,} rows or {MANY_GROUPS:,} groups: rivals are compared on all rows, in two folds; "
+            "the network, which would take hours, is not asked. Ask it on some groups, picked at random: "
+            f"frame[frame[{group!r}].isin(some)]; or wait for it with model='network'."
+        )
     _check_rivals(rivals)
     if model not in (None, NETWORK, *rivals):
         raise ValueError(f"model={model!r}; wanted: {NETWORK!r}, one of rivals={tuple(rivals)}, or None")
@@ -649,7 +670,7 @@ def answer(
     quick = [name for name in RIVALS if name in rivals and name != SLOW]
     done: Answer | None = None
     try:
-        for models in (quick, [name for name in rivals if name == SLOW], [NETWORK]):
+        for models in (quick, [name for name in rivals if name == SLOW], [] if large else [NETWORK]):
             if not models:
                 continue
             compiled = None
@@ -729,7 +750,7 @@ def _predict_rival(name: str, rows: Table, asked: Table, seed: int, loss: dict[O
     is_new = place >= len(rows.groups)
     if name == SLOW:  # one posterior for both
         return fit_rival(name, both, np.arange(n), n + np.arange(len(place)), seed=seed, refits=1)
-    n_draws = REFITS[name]
+    n_draws = min(REFITS[name], MANY_REFITS) if is_many(n, len(rows.groups)) else REFITS[name]
     draws = np.empty((n_draws, len(place), *([len(rows.classes)] if rows.kind == "classes" else [])))
     noise = np.empty((1 if rows.kind == "real" else n_draws, len(place))) if rows.kind in NUMBERS else None
     for new in np.unique(is_new):
