@@ -99,11 +99,17 @@ class Precision:
         return self.share <= PRECISE
 
     def __str__(self) -> str:
-        """The errors beside the outcome's spread, in a sentence."""
+        """The errors beside the outcome's spread, in a sentence or two."""
         worst = int(np.argmax(self.error / self.spread))
-        found = f"Means and interval ends are known to ± {self.error[worst]:.2g} or better, beside an outcome that "
-        found += f"varies by ± {self.spread[worst]:.2g} (of which ignorance {self.ignorance[worst]:.2g}): "
-        return found + (f"usable, {self.share:.0%} of it." if self.usable else f"{self.share:.0%} of it is too much.")
+        error, spread, ignorance = (
+            np.format_float_positional(values[worst], 2, fractional=False, trim="-")
+            for values in (self.error, self.spread, self.ignorance)
+        )
+        found = f"Even at the worst row, means and interval ends are known to ± {error}, where the outcome varies by "
+        found += f"± {spread} (ignorance alone: ± {ignorance}). "
+        if self.usable:
+            return f"{found}That is exact enough to use: {self.share:.0%} of it."
+        return f"{found}That is not exact enough: {self.share:.0%} of it, where {PRECISE:.0%} is allowed."
 
 
 def measure_precision(draws: Floats, noise: Floats | None = None) -> Precision:

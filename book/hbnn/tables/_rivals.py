@@ -682,7 +682,7 @@ def answer(
             )
             advice = found.advise(aim)
             chosen = model if model is not None and model in found.lpd["rows"] else found.choose(aim)
-            print(found, advice, sep="\n", flush=True)
+            print(advice, found, sep="\n", flush=True)
             if done is not None and chosen == done.model:
                 done = replace(done, comparison=found, advice=advice)
                 continue
