@@ -70,6 +70,21 @@ def test_a_test_gets_its_data_and_checks_back_and_leaves_other_names_alone():
     assert space["expect_equal"].__name__ == "expect_equal"
 
 
+def test_what_an_answer_did_to_a_module_or_to_a_builtin_is_undone():
+    space = {"np": np, "pm": len}
+    keep(space)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(np, "abs", np.zeros_like)
+        expect_equal(1, 2, "nothing is seen")
+        space |= {"np": None, "sum": 0, "max": np.max}
+        keep(space)  # a later locked cell
+        restore(space, ["np", "sum", "max"])
+        assert (space["np"], space["max"]) == (np, np.max)
+        assert "sum" not in space
+        with pytest.raises(AssertionError):
+            expect_equal(1, 2, "seen")
+
+
 @pytest.mark.parametrize(("own", "passes"), [(1, True), (2, True), (3, False)])
 def test_a_part_passes_with_the_students_own_function_or_with_the_right_one(own, passes):
     space = {"f": lambda: own}

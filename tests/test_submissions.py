@@ -42,6 +42,10 @@ def move(notebook):
     notebook.cells.append(notebook.cells.pop(2))
 
 
+def tag(notebook):
+    next(cell for cell in notebook.cells if cell.id == "combine-test").metadata["tags"] = ["skip-execution"]
+
+
 def tell(course):
     return submissions.list_lines(course, NAME)
 
@@ -73,6 +77,12 @@ def test_the_solutions_are_not_spoken_of(name):
         ({"combine": "import sys\nw = sys._getframe(1)"}, "it speaks of sys"),
         ({"combine": "class Odd:\n    def __array__(self): pass"}, "it speaks of __array__"),
         ({"combine": "from teach import grading"}, "it speaks of grading"),
+        ({"combine": "for np.abs in [np.zeros_like]:\n    pass"}, "it speaks of np.abs = …"),
+        ({"combine": "abs = lambda x: 0"}, "it speaks of abs = …"),
+        ({"combine": "predict_way = None"}, "it speaks of predict_way = …"),
+        ({"combine": "class Odd(str):\n    __eq__ = print"}, "it speaks of __eq__"),
+        ({"combine": "!sqlite3 ../../../gradebook.db"}, "it speaks of !"),
+        ({"change": tag}, "cells have tags, unlike the release: combine-test"),
     ],
 )
 def test_a_trouble_is_told_with_the_students_name(course, how, said):

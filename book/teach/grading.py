@@ -3,6 +3,9 @@
 In grading a hidden first line of each test imports this module afresh and calls `restore` (tools.assignments).
 """
 
+import builtins
+from types import ModuleType
+
 import numpy as np
 
 N_ERRORS = 4  # a right answer fails by chance in 1 of 16,000 comparisons
@@ -10,6 +13,8 @@ N_ERRORS = 4  # a right answer fails by chance in 1 of 16,000 comparisons
 
 def keep(space):
     """Remember what a locked cell gave to a notebook, whatever an answer calls its own variables later.
+
+    Functions and modules stay as the first call had them, and so does what is in those modules and in Python's own.
 
     Parameters
     ----------
@@ -24,11 +29,15 @@ def keep(space):
     {'X': [1, 2]}
     """
     given = {name: _copy(value) for name, value in space.items() if not name.startswith("_")}
-    space["__given__"] = space.get("__given__", {}) | given
+    first = space.get("__given__", {})
+    fixed = {name: value for name, value in first.items() if callable(value) or isinstance(value, ModuleType)}
+    space["__given__"] = first | given | fixed
+    modules = [builtins, *(value for value in given.values() if isinstance(value, ModuleType))]
+    space.setdefault("__modules__", [(module, _public(module)) for module in modules])
 
 
 def restore(space, names):
-    """Put back what `keep` remembers under these names, and this module's own checks.
+    """Put back what `keep` remembers under these names and in modules, and this module's own checks.
 
     Parameters
     ----------
@@ -45,9 +54,18 @@ def restore(space, names):
     >>> space["X"]
     [1, 2]
     """
+    for module, public in space.get("__modules__", []):
+        vars(module).update(public)  # np.abs = … in an answer
     given = space.get("__given__", {})
     space |= {name: _copy(given[name]) for name in names if name in given}
-    space |= {name: check for name, check in globals().items() if name.startswith("expect_")}
+    space |= {name: check for name, check in globals().items() if name.startswith(("expect_", "with_"))}
+    for name in names:
+        if hasattr(builtins, name) and not callable(space.get(name, len)):
+            del space[name]  # an answer's sum = 0; its own function by such a name may be what it needs
+
+
+def _public(module):
+    return {name: value for name, value in vars(module).items() if not name.startswith("_")}
 
 
 def _copy(value):

@@ -8,7 +8,9 @@ stripped, cells that were deleted. And it does not read answers: a line that tou
 
 import argparse
 import ast
+import builtins
 import re
+import symtable
 import sys
 from pathlib import Path
 
@@ -16,9 +18,11 @@ import nbformat
 
 # what an answer has no need of, and what makes checks pass that should not
 TOUCHES = re.compile(
-    r"expect_\w+|with_either|\brestore\b|__\w*(?:code|given|globals|builtins|dict|array|import|file)\w*__|\bgrading\b|"
-    r"\bimportlib\b|\bsys\s*\.|\binspect\b|\bgc\s*\.|\b(?:exec|eval|compile|globals|setattr|open)\s*\(|\bpathlib\b|"
-    r"\bget_ipython\b|\bsubprocess\b|\bos\s*\."
+    r"expect_\w+|with_either|__(?!init__|name__|main__|doc__)[a-z]\w*__|\bf_(?:back|globals|locals)\b|\btb_frame\b|"
+    r"\b(?:restore|grading|importlib|builtins|inspect|traceback|pathlib|get_ipython|IPython|ipykernel|subprocess|"
+    r"nbgrader|sqlite3|unittest|threading|ctypes|globals?|setattr|delattr)\b|\b(?:sys|gc|os)\s*\.|"
+    r"\b(?:exec|eval|compile|open|vars|locals|exit|quit)\s*\(|\bSystemExit\b|^\s*(?:!|%%?(?!matplotlib|time)\w+)",
+    flags=re.MULTILINE,
 )
 
 
@@ -46,11 +50,16 @@ def find_faults(submitted, release):
         found.append(f"cells are missing: {', '.join(lost)}. A deleted test gives no mark, a deleted answer 0.")
     if [name for name in there if name in wanted] != [name for name in wanted if name in there]:
         found.append("the cells are in another order than in the release, and run in that order.")
+    tagged = [_name(cell) for cell in submitted.cells if _is_ours(cell) and cell.metadata.get("tags")]
+    if tagged:
+        found.append(f"cells have tags, unlike the release: {', '.join(tagged)}. A tag can keep a test from running.")
     given = {cell.metadata["nbgrader"]["grade_id"]: cell.source for cell in release.cells if _is_ours(cell)}
+    locked = [symbol for cell in release.cells if not _is_own(cell) for symbol in _list_symbols(cell.source)]
+    taken = {symbol.get_name() for symbol in locked if symbol.is_imported() or symbol.is_namespace()}
     for cell in submitted.cells:
-        own = not _is_ours(cell) or cell.metadata["nbgrader"].get("solution")
-        if cell.cell_type == "code" and own and cell.source != given.get(_name(cell)):
-            touched = sorted({_strip(match) for match in TOUCHES.findall(_read_code(cell.source))})
+        if cell.cell_type == "code" and _is_own(cell) and cell.source != given.get(_name(cell)):
+            touched = {_strip(match) for match in TOUCHES.findall(_read_code(cell.source))}
+            touched = sorted(touched | _list_replaced(cell.source, taken))
             if touched:
                 found.append(f"read the answer {_name(cell)!r}: it speaks of {', '.join(touched)}.")
     return found
@@ -72,6 +81,27 @@ def find_stops(autograded):
 
 def _is_ours(cell):
     return "nbgrader" in cell.metadata
+
+
+def _is_own(cell):
+    """Whether students write this cell: an answer, or one that they added."""
+    return not _is_ours(cell) or cell.metadata["nbgrader"].get("solution")
+
+
+def _list_symbols(source):
+    return symtable.symtable(source, "cell", "exec").get_symbols()
+
+
+def _list_replaced(source, taken):
+    """What an answer binds anew: names that are `taken` or Python's own, and attributes such as np.abs; set of str."""
+    try:
+        tree, symbols = ast.parse(source), _list_symbols(source)
+    except SyntaxError:
+        return set()
+    names = {symbol.get_name() for symbol in symbols if symbol.is_assigned() and not symbol.is_imported()}
+    attributes = [n for n in ast.walk(tree) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)]
+    bound = names & (taken | set(dir(builtins))) | {ast.unparse(node) for node in attributes}
+    return {f"{name} = …" for name in bound if not name.startswith("self.")}
 
 
 def _name(cell):

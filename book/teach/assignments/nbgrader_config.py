@@ -16,6 +16,9 @@ c.ClearSolutions.code_stub = {
 }
 c.ClearSolutions.text_stub = "YOUR ANSWER HERE"
 
+c.ExecutePreprocessor.skip_cells_with_tag = ""  # else a tag "skip-execution" on a test gives all its points
+c.ExecutePreprocessor.iopub_timeout = 60  # seconds; of nbclient's 4, a busy machine loses a whole notebook
+
 # a notebook takes under a minute; a student's endless loop should not take an hour
 c.ExecutePreprocessor.timeout = 300  # seconds for a cell
 _stopped = "This cell ran for five minutes and was stopped. Is there a loop without an end?"
