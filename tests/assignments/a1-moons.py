@@ -39,6 +39,6 @@ def more_ignorance(far, near):
 """
         },
         "points": 13,
-        "message": "sd (ddof=1) of the 20 batches' differences, over sqrt(20)",
+        "message": "sd (ddof=1) of the differences, over sqrt(20)",
     },
 ]
