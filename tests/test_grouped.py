@@ -848,21 +848,30 @@ def test_a_file_of_something_else_is_no_fit(tmp_path):
         tables.save_fit(tmp_path / "none" / "a.nc", make_fit())
 
 
-@pytest.mark.parametrize("kind", ["real", "binary"])
+@pytest.mark.parametrize("kind", ["real", "binary", "counts", "share"])
 def test_the_command_writes_predictions_a_report_and_a_fit(tmp_path, capsys, monkeypatch, kind):
     monkeypatch.setattr(_network, "fit_network", fit_made_up)
     monkeypatch.setattr(_rivals.sampling, "compile_nuts", (lambda _: None) if kind == "real" else stop)
     frame = advice.make_known("none", 1)
-    frame["y"] = frame["y"] if kind == "real" else np.where(frame["y"] > 0, "up", "down")
+    made = {"real": lambda y: y, "binary": lambda y: np.where(y > 0, "up", "down"), "share": expit}
+    frame["y"] = made.get(kind, lambda y: np.random.default_rng(0).poisson(np.exp(y)))(frame["y"])
+    monkeypatch.setattr(_rivals, "REFITS", {"line": 5})
     frame.to_csv(tmp_path / "t.csv", index=False)
     monkeypatch.chdir(tmp_path)
     asked = ["t.csv", "--group", "g", "--outcome", "y", "--rivals", "line"]
+    asked += ["--kind", kind] if kind == "share" else []
     assert command([*asked, "--report", "r.html", "--save", "f.nc"]) == 0
     assert "f.nc is not written" in capsys.readouterr().out  # a line predicts
     page = (tmp_path / "r.html").read_text(encoding="utf8")
     assert page.count("<img") == 3
     assert "http" not in page.replace("http-equiv", "")
     assert "Use a line" in page or "use a line" in page
-    assert len(pd.read_csv(tmp_path / "predictions.csv")) == len(frame)
+    written = pd.read_csv(tmp_path / "predictions.csv")
+    assert len(written) == len(frame)
+    if kind in ("counts", "share"):
+        assert written["low"].between(0, written["high"]).all()
+        assert 0.85 < np.mean((written["low"] <= frame["y"]) & (frame["y"] <= written["high"])) <= 1
+        assert (written["high"].dtype == int) == (kind == "counts")
+        assert kind == "counts" or written["high"].max() < 1
     assert command(["t.csv", "--group", "h", "--outcome", "y"]) == 1
     assert "no column 'h'" in capsys.readouterr().err
