@@ -105,7 +105,9 @@ class Precision:
             np.format_float_positional(values[worst], 2, fractional=False, trim="-")
             for values in (self.error, self.spread, self.ignorance)
         )
-        found = f"Even at the worst row, means and interval ends are known to within {error}, where the outcome's sd is "
+        found = (
+            f"Even at the worst row, means and interval ends are known to within {error}, where the outcome's sd is "
+        )
         found += f"{spread} (ignorance alone: {ignorance}). "
         if self.usable:
             return f"{found}That is exact enough to use: {self.share:.0%} of it."
