@@ -236,7 +236,7 @@ def _find_shape(mean: Floats, noise: Floats) -> tuple[Floats, Floats]:
 def find_below(prediction: Prediction, value: Floats) -> Floats:
     """Probability under each draw, (draw, row), of a number not above the value, (row,)."""
     if not prediction.counts:
-        return ndtr((value - prediction.draws) / prediction.noise)
+        return ndtr((value - prediction.draws) / prediction.noise)  # type: ignore[operator]
     n, p = _find_shape(prediction.draws, np.asarray(prediction.noise))
     return np.where(value < 0, 0.0, betainc(n, np.maximum(value, 0) + 1, p))
 
@@ -339,7 +339,7 @@ def tabulate_predictions(
         draws, own_noise = prediction.to_unit()
         low, high = np.quantile(draws, ends, axis=0)
         outcome = [_find_quantile(prediction, end) for end in ends]
-        noise = np.broadcast_to(np.sqrt(np.mean(own_noise**2, axis=0)), draws.shape[1])
+        noise = np.broadcast_to(np.sqrt(np.mean(own_noise**2, axis=0)), draws.shape[1])  # type: ignore[operator]
         figures = [draws.mean(axis=0), low, high, *outcome, noise, draws.std(axis=0)]
     else:
         unknown = ("ignorance", "low", "high")

@@ -229,7 +229,7 @@ def _make_trees(n_features: int, n_groups: int, kind: Kind | None, seed: int) ->
     """Boosted trees of features and, in the last column, the group; and the settings to choose from."""
     few, number = n_groups <= MOST_CATEGORIES, kind in NUMBERS
     options = {"min_samples_leaf": 5, "categorical_features": [n_features] if few else None, "random_state": seed}
-    options |= {"loss": "poisson"} if kind == "counts" else {}
+    options |= {"loss": "poisson"} if kind == "counts" else {}  # type: ignore[dict-item]
     model = (HistGradientBoostingRegressor if number else HistGradientBoostingClassifier)(**options)
     if few:
         return model, TREES
