@@ -1,4 +1,4 @@
-"""How many CPU-seconds until the verdict holds? Lean runs and the chapters', side by side, on twenty new data sets.
+"""How many CPU-seconds until the verdict holds? Lean runs and the chapters' of then, side by side, on twenty data sets.
 
 The lean settings, two thirds of the warm-up, half of the draws, and single precision in the likelihood, were chosen on
 two other data sets (seeds 7001 and 7002, by gradients until the verdict held). A run goes on, by four more chains at a
@@ -17,7 +17,7 @@ from studies import _fits
 
 MEASURED = True
 SETTINGS = {
-    "600 + 850": {"draws": 850, "tune": 600, "target_accept": 0.9},  # the chapters'
+    "600 + 850": {"draws": 850, "tune": 600, "target_accept": 0.9},  # the chapters' when the study was made
     "400 + 500, float32": {"draws": 500, "tune": 400, "target_accept": 0.9},
 }
 SEED = 11
