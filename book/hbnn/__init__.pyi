@@ -3,6 +3,8 @@ from hbnn._refused import Refused as Refused
 from hbnn.checking import check_model as check_model
 from hbnn.diagnostics import diagnose as diagnose
 from hbnn.diagnostics import verdict as verdict
+from hbnn.estimators import HierarchicalClassifier as HierarchicalClassifier
+from hbnn.estimators import HierarchicalRegressor as HierarchicalRegressor
 from hbnn.fusion import fuse as fuse
 from hbnn.metrics import compare_scores as compare_scores
 from hbnn.metrics import log_likelihood as log_likelihood

@@ -1,0 +1,197 @@
+"""The network of a table as scikit-learn has its models: for cross-validation, searches of settings and pipelines."""
+
+import warnings
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from hbnn._types import Array, Floats
+from hbnn.tables._network import Compiled, Sampler, compile_network, fit_network, predict
+from hbnn.tables._predictions import Prediction, score_rows, tabulate_predictions
+from hbnn.tables._read import Kind, Table, read_table
+from hbnn.tables._rivals import MOST, RUN
+
+_compiled: dict[tuple[Any, ...], Compiled] = {}  # the last ones, as the folds of a search differ in their rows alone
+
+
+def _compile(rows: Table, **options: Any) -> Compiled:
+    """The network for a table of this shape, compiled once."""
+    shape = len(rows.groups), len(rows.features), rows.kind, len(rows.classes), *options.values()
+    network = _compiled.pop(shape, None) or compile_network(rows, **options)
+    _compiled[shape] = network
+    if len(_compiled) > 8:
+        del _compiled[next(iter(_compiled))]
+    return network
+
+
+class _Network(BaseEstimator):
+    """What both have in common; the group is a column of X, so that folds need no second argument."""
+
+    kind: Kind | None = None
+    classes_: Array
+
+    def __init__(
+        self,
+        group: int | str = 0,
+        *,
+        n_units: int | None = None,
+        vary: str | None = None,
+        sampler: Sampler = None,
+        most: int = MOST,
+        cores: int = 1,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.group, self.n_units, self.vary = group, n_units, vary
+        self.sampler, self.most, self.cores, self.random_state = sampler, most, cores, random_state
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = True
+        return tags
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Learn from rows; warns where the chains do not say what is predicted of them exactly enough."""
+        rows = self._read(X, y, new=True)
+        self.seed_ = int(check_random_state(self.random_state).randint(2**31 - 1))
+        network, sampler = _compile(rows, n_units=self.n_units, vary=self.vary), RUN | dict(self.sampler or {})
+        self.fit_ = fit_network(
+            rows, seed=self.seed_, network=network, sampler=sampler, judged=False, asked=rows, most=self.most,
+            cores=self.cores,
+        )  # fmt: skip
+        if self.fit_.precision is not None and not self.fit_.precision.usable:
+            warnings.warn(str(self.fit_.precision), ConvergenceWarning, stacklevel=2)
+        return self
+
+    def predict(self, X: ArrayLike) -> Array:
+        """The mean of each row, or its most probable class, (row,)."""
+        return self._ask(X)[1].to_unit()[0].mean(axis=0)
+
+    def score_lpd(self, X: ArrayLike, y: ArrayLike) -> float:
+        """Mean log predictive density of rows, nats: ``scoring=HierarchicalRegressor.score_lpd`` in a search."""
+        rows, predicted = self._ask(X, y)
+        return float(score_rows(predicted, rows).mean())
+
+    def _read(self, X: ArrayLike, y: ArrayLike | None = None, *, new: bool) -> Table:
+        """The table that X and y are, with the features and words of the fit unless they are new."""
+        least: dict[str, Any] = {"ensure_min_samples": 2, "ensure_min_features": 2} if new else {}
+        number = {} if y is None or is_classifier(self) else {"y_numeric": True}
+        checked = validate_data(
+            self, X, y if new or y is not None else "no_validation", reset=new, dtype=None,
+            ensure_all_finite="allow-nan", **least, **number,
+        )  # fmt: skip
+        values, y = (checked, None) if y is None else checked
+        names = list(getattr(self, "feature_names_in_", [f"x{k}" for k in range(self.n_features_in_)]))
+        group = self.group if isinstance(self.group, str) else names[self.group]
+        frame, classes = pd.DataFrame(values, columns=names).infer_objects(), None
+        outcome = None if y is None else "y" + "_" * names.count("y")
+        if y is not None and is_classifier(self):
+            check_classification_targets(y)
+            self.classes_ = np.unique(y) if new else self.classes_
+            y, classes = pd.Index(self.classes_).get_indexer(y), [str(k) for k in range(len(self.classes_))]
+        return read_table(
+            frame if y is None else frame.assign(**{str(outcome): y}), group=group, outcome=outcome, classes=classes,
+            features=[name for name in names if name != group], kind=None if y is None else self.kind,
+            like=None if new else self.fit_,
+        )  # fmt: skip
+
+    def _ask(self, X: ArrayLike, y: ArrayLike | None = None) -> tuple[Table, Prediction]:
+        """Rows and what is predicted of them, all new groups by the same draws: no row hangs on the others."""
+        check_is_fitted(self)
+        rows, known = self._read(X, y, new=False), self.fit_.groups
+        place = pd.Index(known).get_indexer(rows.groups)[rows.group]
+        place, columns = np.where(place < 0, len(known), place), {"group": "group", "outcome": None}
+        rows = replace(rows, group=place, groups=(*known, ""), columns=columns)  # "": no group is called so
+        return rows, predict(self.fit_, rows, seed=self.seed_)
+
+
+class HierarchicalRegressor(RegressorMixin, _Network):
+    """The hierarchical network of `tables.build_network` for a number, as a regressor of scikit-learn.
+
+    Rows of groups that were fitted are predicted by their own networks, others by networks drawn from what the groups
+    have in common. ``score`` is R², as scikit-learn has it. Where rows are sorted by group, folds that are not shuffled
+    leave whole groups out; to do so on purpose, pass a `GroupKFold` and ``groups=X["field"]`` to `cross_val_score`.
+    Rows cannot be weighted. `tables.answer` compares rivals, and advises.
+
+    Parameters
+    ----------
+    group : name, or place, of the column of X that says which group a row is of; all others are features, of numbers or
+        words, as in `tables.read_table`
+    kind : "real", "counts" or "share"
+    n_units, vary : as in `tables.build_network`
+    sampler : what to change in 4 chains of 500 draws
+    most : runs of them, at most, as in `tables.fit_network`
+    cores : as in `sampling.sample_nuts`
+
+    Attributes
+    ----------
+    fit_ : what `tables.fit_network` returns, for `tables.predict_new_group` and `tables.save_fit`
+
+    Examples
+    --------
+    Goes on from `tables.fit_network`. The same rows, in few and short chains:
+
+    >>> from hbnn import HierarchicalRegressor
+    >>> from sklearn.model_selection import cross_val_score
+    >>> model = HierarchicalRegressor("field", n_units=2, sampler=short, random_state=1)
+    >>> X, y = frame[["field", "rain"]], frame["wheat"]
+    >>> bool(cross_val_score(model, X, y, cv=2).mean() > 0.8)  # R²
+    True
+    >>> low, high = model.fit(X, y).predict_interval(X, level=0.9).T
+    >>> bool(0.8 < ((low < y) & (y < high)).mean())
+    True
+    """
+
+    def __init__(
+        self,
+        group: int | str = 0,
+        *,
+        kind: Kind = "real",
+        n_units: int | None = None,
+        vary: str | None = None,
+        sampler: Sampler = None,
+        most: int = MOST,
+        cores: int = 1,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        options: dict[str, Any] = {"n_units": n_units, "vary": vary, "sampler": sampler, "most": most, "cores": cores}
+        super().__init__(group, **options, random_state=random_state)
+        self.kind = kind
+
+    def predict_interval(self, X: ArrayLike, level: float = 0.9) -> Floats:
+        """The interval of each outcome, (row, 2): its low and high end, equal-tailed."""
+        return tabulate_predictions(*self._ask(X), interval=level)[["low", "high"]].to_numpy(dtype=float)
+
+
+class HierarchicalClassifier(ClassifierMixin, _Network):
+    """The same for two classes or more, with 10 rows of each; parameters as there, without `kind`.
+
+    Examples
+    --------
+    Goes on from `tables.build_network`.
+
+    >>> from hbnn import HierarchicalClassifier
+    >>> model = HierarchicalClassifier("field", n_units=2, sampler={"draws": 100, "tune": 200}, most=1, random_state=1)
+    >>> X, y = frame[["field", "rain"]], np.where(frame["wheat"] > 5, "much", "little")
+    >>> model.fit(X, y).predict_proba(X).shape, model.classes_.tolist()
+    ((60, 2), ['little', 'much'])
+    >>> bool(model.score(X, y) > 0.8)
+    True
+    """
+
+    def predict_proba(self, X: ArrayLike) -> Floats:
+        """The probability of each class, (row, class), in the order of ``classes_``."""
+        p = self._ask(X)[1].draws.mean(axis=0)
+        return np.column_stack([1 - p, p]) if p.ndim == 1 else p
+
+    def predict(self, X: ArrayLike) -> Array:
+        """The most probable class of each row, (row,)."""
+        best = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[best]
