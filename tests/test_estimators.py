@@ -1,6 +1,8 @@
 """The network as a regressor and a classifier of scikit-learn: its checks, and that it says what the functions say."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -116,6 +118,16 @@ def test_searches_and_folds_of_whole_groups_take_it(asked, frame):
     assert [len(fit["rows"].groups) for fit in asked] == [3, 3, 3, 2, 2, 2]
     search = GridSearchCV(model, {"n_units": [2, 3]}, cv=2).fit(X, y)
     assert {fit["network"]["n_units"] for fit in asked[-5:]} == {2, 3} == {search.best_params_["n_units"], 2, 3}
+
+
+def test_the_page_on_your_own_file_shows_code_that_runs(asked, frame):
+    page = (Path(__file__).parents[1] / "book" / "own_file.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?HierarchicalRegressor.*?)```", page, flags=re.DOTALL)
+    hives = frame.rename(columns={"town": "hive", "age": "day", "rent": "sun", "y": "gain"})
+    exec(code, names := {"hives": hives, "SEED": 1})
+    assert len(names["scores"]) == 3
+    assert (names["low"] < names["high"]).all()
+    assert [len(fit["rows"].groups) for fit in asked] == [3, 3, 3, 3]  # all hives are in all folds
 
 
 def test_networks_of_one_shape_are_compiled_once(frame, monkeypatch):

@@ -861,7 +861,9 @@ def test_the_command_writes_predictions_a_report_and_a_fit(tmp_path, capsys, mon
     asked = ["t.csv", "--group", "g", "--outcome", "y", "--rivals", "line"]
     asked += ["--kind", kind] if kind == "share" else []
     assert command([*asked, "--report", "r.html", "--save", "f.nc"]) == 0
-    assert "f.nc is not written" in capsys.readouterr().out  # a line predicts
+    said = capsys.readouterr().out
+    assert "f.nc is not written" in said  # a line predicts
+    assert "Features: 'a' and 'b'; --features names fewer. Each row counts once" in said
     page = (tmp_path / "r.html").read_text(encoding="utf8")
     assert page.count("<img") == 3
     assert "http" not in page.replace("http-equiv", "")

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from hbnn import tables
+from hbnn._text import join
 from hbnn.tables._read import KINDS
 
 
@@ -41,7 +42,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if asked["features"] is None:
             head = pd.read_csv(asked["table"], sep=asked["sep"], encoding=asked["encoding"], nrows=0, dtype=str)
             used = (asked["group"], asked["outcome"], *asked["ids"])
-            asked["features"] = [name.strip() for name in head.columns if name.strip() not in used]
+            asked["features"] = names = [name.strip() for name in head.columns if name.strip() not in used]
+            print(f"Features: {join(map(repr, names))}; --features names fewer. Each row counts once,")
+            print("so a column of weights is a feature like any other.")
         found = tables.answer(asked.pop("table"), **asked)
     except (ValueError, OSError) as error:
         print(error, file=sys.stderr)
