@@ -40,9 +40,9 @@ FIRST = (
 # and claims of a few data sets whose values are not to be quoted any more, with those that took their place.
 SUPERSEDED = {
     "hierarchical_trust:beats-unpooled-lpd": "replication:unpooled-lpd",
-    "hierarchical_trust:beats-unpooled-accuracy": "replication:unpooled-accuracy",
+    "hierarchical_trust:beats-unpooled-accuracy": "replication:accuracy",
     "hierarchical_trust:beats-learned-lpd": "replication:control-lpd",
-    "hierarchical_trust:beats-learned-accuracy": "replication:control-accuracy",
+    "hierarchical_trust:beats-learned-accuracy": "replication:accuracy",
 }
 
 
