@@ -1,4 +1,4 @@
-"""The tables whose right advice is known, and the real one: what they hold, and what their studies ask of them."""
+"""The tables whose right advice is known: what they hold, and what their study asks of them."""
 
 import numpy as np
 import pandas as pd
@@ -61,7 +61,7 @@ def test_what_is_right_is_a_model_that_was_asked():
 
 
 def test_new_groups_are_predicted_from_fits_without_them_and_without_their_known_rows(monkeypatch):
-    rows, seen = advice.read_known("none", 1), []
+    seen = []
 
     def fit(rows, *, index, **options):
         seen.append(set(rows.group[index]))
@@ -79,11 +79,35 @@ def test_new_groups_are_predicted_from_fits_without_them_and_without_their_known
     monkeypatch.setattr(advice, "compile_network", lambda: None)
     monkeypatch.setattr(tables, "fit_network", fit)
     monkeypatch.setattr(tables, "predict_new_group", predict)
-    found = advice.ask_new_groups(rows, seed=1)
+    found = advice.ask_new_groups("none", 1)
     assert [found[f"refused, {k} known"] for k in (0, 3)] == [0, 1]
     assert [found[f"inside {share}%, 0 known"] for share in (50, 90)] == [1, 1]
     assert found["RMSE, 0 known"] == 0
     assert found["lpd, 0 known"] == pytest.approx(-0.5 * np.log(2 * np.pi))
 
 
-# --- the real table
+def test_the_true_gain_is_of_rows_that_no_model_has_seen_and_what_is_lost_of_the_model_advised(monkeypatch):
+    scores = {"line": -1.0, "quadratic": -0.5, "trees": -2.0, "network": -0.25}
+    frames = []
+
+    def compare(rows, **_):
+        frames.append(rows)
+        each = np.linspace(-0.1, 0.1, len(rows.y))
+        lpd = pd.DataFrame({"line": each, "network": -each})
+        return tables.Comparison({"rows": lpd}, {}, rows.group, rows.kind, {})
+
+    def fit_rival(name, every, train, test, *, seed):
+        assert not set(train) & set(test)
+        np.testing.assert_array_equal(every.y[train], frames[0].y)
+        return name
+
+    monkeypatch.setattr(advice, "compile_network", lambda _: None)
+    monkeypatch.setattr(tables, "compare_rivals", compare)
+    monkeypatch.setattr(tables, "fit_rival", fit_rival)
+    monkeypatch.setattr(tables, "fit_network", lambda rows, **_: rows)
+    monkeypatch.setattr(tables, "predict", lambda fit, fresh: "network")
+    monkeypatch.setattr(tables, "score_rows", lambda name, fresh: np.full(len(fresh.y), scores[name]))
+    found = advice.ask_power(0.3, 1, n_fresh=60)
+    assert len(frames[0].y) == 12 * 15
+    assert found["advised"] == "line"
+    assert (found["true gain"], found["lost"]) == (0.25, 0.75)
