@@ -111,3 +111,28 @@ def test_the_true_gain_is_of_rows_that_no_model_has_seen_and_what_is_lost_of_the
     assert len(frames[0].y) == 12 * 15
     assert found["advised"] == "line"
     assert (found["true gain"], found["lost"]) == (0.25, 0.75)
+
+
+def test_counts_that_are_predicted_as_they_were_made_lie_in_their_intervals(monkeypatch):
+    options = {"n_groups": 120, "n_rows": 115}
+    curve = advice.make_known("none", 1, noise=0.0, **options)
+    mean = pd.Series(np.exp(1 + 0.5 * curve["y"].to_numpy()), index=curve["a"])
+
+    def fit(rows, **_):
+        assert rows.kind == "counts"
+        assert (len(rows.groups), len(rows.y)) == (20, 300)
+        return set(zip(rows.values[:, 0], rows.y, strict=True))
+
+    def predict(seen, rows, *, seed):
+        assert not seen & set(zip(rows.values[:, 0], rows.y, strict=True))
+        at = mean[rows.values[:, 0]].to_numpy()[None]
+        return tables.Prediction(at, np.sqrt(at + (0.5 * at) ** 2), counts=True)
+
+    monkeypatch.setattr(advice, "compile_network", lambda *_: None)
+    monkeypatch.setattr(tables, "fit_network", fit)
+    monkeypatch.setattr(tables, "predict", predict)
+    found = advice.ask_counts("none", 1)
+    for part in ("known", "new"):
+        assert found[f"inside 50%, {part}"] == pytest.approx(0.5, abs=0.05)
+        assert found[f"inside 90%, {part}"] == pytest.approx(0.9, abs=0.03)
+        assert found[f"in the file 90%, {part}"] >= 0.88
