@@ -86,7 +86,7 @@ def run_rows(name, wanted, client=None):
     Parameters
     ----------
     name : str
-    wanted : dict of str to str, such as {"method": "Pathfinder"}: what the cases have in common
+    wanted : dict of str to list of str, such as {"method": ["Pathfinder"]}: the values that the cases may have
     client : distributed.Client, or None as in `_tasks.run_tasks`
 
     Raises
@@ -97,11 +97,11 @@ def run_rows(name, wanted, client=None):
     """
     study, table = load(name), read(name)
     blocks = [
-        [case for case in block if all(str(case.get(column)) == value for column, value in wanted.items())]
+        [case for case in block if all(str(case.get(column)) in values for column, values in wanted.items())]
         for block in _tasks.list_blocks(study)
     ]
     if not any(blocks):
-        asked = " and ".join(f"{column}={value}" for column, value in wanted.items())
+        asked = " and ".join(f"{column}={' or '.join(values)}" for column, values in wanted.items())
         known = "; ".join(f"{c}: {', '.join(sorted({str(case.get(c)) for case in study.CASES}))}" for c in wanted)
         raise SystemExit(f"{name} has no case with {asked}; there are: {known}")
     old = {_key(_checks.get_case(row, study)): row for row in (table or {"rows": []})["rows"]}
@@ -234,14 +234,19 @@ def main(arguments=None):
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--check", action="store_true", help="compute some rows again, stamp what agrees, run nothing")
     parser.add_argument("--only", metavar="COLUMN=VALUE", action="append",
-                        help="run some rows of one study, keep the others; given twice, both must hold")  # fmt: skip
+                        help="run some rows of one study, keep the others; given twice, both columns must hold, and "
+                        "of one column either value")  # fmt: skip
     parser.add_argument("--list", action="store_true", help="say how it stands, change nothing")
     asked = parser.parse_args(arguments)
     failed = False
     if asked.only:
         if len(asked.names) != 1 or not all("=" in text for text in asked.only):
             parser.error("--only wants one study, and a column with its value: replication --only method=Pathfinder")
-        run_rows(asked.names[0], dict(text.split("=", 1) for text in asked.only))
+        wanted = {}
+        for text in asked.only:
+            column, value = text.split("=", 1)
+            wanted.setdefault(column, []).append(value)
+        run_rows(asked.names[0], wanted)
         return 0
     for name in asked.names or list_in_order():
         study, table = load(name), read(name)
