@@ -31,19 +31,12 @@ ABOUT = {
     "other data": ("digits", "own_data", "own_file", "growth_curves", "real_tables", "class_gains"),
     "code": ("engines", "beyond_one_machine"),
 }  # fmt: skip
-# the ten on which the chapters rest most, in this order;
+# the ten on which the chapters rest most, in this order
 FIRST = (
     "replication:unpooled-lpd", "replication:control-lpd", "yardsticks:beats-process",
     "replication:angles", "replication:covers", "real_tables:leads-everywhere",
     "one_choice:always-helps", "replication:last-largest", "priors_checked:again-alike", "convergence:every-run",
 )  # fmt: skip
-# and claims of a few data sets whose values are not to be quoted any more, with those that took their place.
-SUPERSEDED = {
-    "hierarchical_trust:beats-unpooled-lpd": "replication:unpooled-lpd",
-    "hierarchical_trust:beats-unpooled-accuracy": "replication:accuracy",
-    "hierarchical_trust:beats-learned-lpd": "replication:control-lpd",
-    "hierarchical_trust:beats-learned-accuracy": "replication:accuracy",
-}
 
 
 def list_chapters(*, numbered=False):
@@ -129,21 +122,16 @@ class ClaimsRegister(RawTable):
         """How many there are of each verdict, and of sentences that others said, as a sentence."""
         held, falls, fails = (verdicts.count(verdict) for verdict in ("holds", "falls", "does not hold"))
         theirs = [verdict for claim, verdict in zip(claims, verdicts, strict=True) if "whose" in claim]
-        superseded = sum(key in self.rows for key in SUPERSEDED)
         return (
-            f"{len(claims)} claims: {held} hold, {falls} fall, {fails} do not hold. {superseded} are superseded by "
-            f"claims on more data sets. {len(theirs)} are sentences of others; {theirs.count('holds')} of these hold."
+            f"{len(claims)} claims: {held} hold, {falls} fall, {fails} do not hold. "
+            f"{len(theirs)} are sentences of others; {theirs.count('holds')} of these hold."
         )
 
 
 def write_claim(claim, verdict):
     """A row of the register, as HTML: the sentence, linked, value, criterion, who said so, and the verdict."""
-    key, name = f"{claim['chapter']}:{claim['id']}", claim["chapter"]
-    if key in SUPERSEDED:
-        chapter, _, new = SUPERSEDED[key].partition(":")
-        verdict = f'<a href="{chapter}.html#{name_claim(new)}">superseded</a>'
     texts = map(html.escape, (claim["value"], write_criterion(claim), claim.get("whose", "ours")))
-    link = f'<a href="{name}.html#{name_claim(claim["id"])}">{html.escape(claim["claim"])}</a>'
+    link = f'<a href="{claim["chapter"]}.html#{name_claim(claim["id"])}">{html.escape(claim["claim"])}</a>'
     return [link, *texts, verdict]
 
 
