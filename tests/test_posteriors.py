@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from bookkit import curves, data, models
 from hbnn.reference import posteriors
-from hbnn.reference.posteriors import CURVES, FLAT, FOLDER, HIERARCHICAL, NAMES
+from hbnn.reference.posteriors import BUMPS, CURVES, FLAT, FOLDER, HIERARCHICAL, IRIS, NAMES
 from scipy.stats import multivariate_normal
 from studies import _reference_files
 from studies import reference as study
@@ -73,7 +73,7 @@ def test_pymc_and_jax_have_one_density_up_to_a_constant(name, densities):
     np.testing.assert_allclose(apart, apart[0], atol=1e-8)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", STAN["posteriors"])
 def test_stan_has_the_same_density_and_the_same_functionals(name, densities):
     """Stan is no dependency of this book; what it said was stored once, with the digest of the program that said it."""
     checked = STAN["posteriors"][name]
@@ -128,6 +128,10 @@ def test_relabelled_hidden_units_change_no_functional(name):
     if name == CURVES:
         other |= {"w": draws["w"][..., order], "b": draws["b"][..., order]}
         other["mu"] = np.concatenate([draws["mu"][..., -2::-1], draws["mu"][..., -1:]], axis=-1)
+    elif name == BUMPS:
+        other |= {key: draws[key][order] for key in "wbv"}
+    elif name == IRIS:
+        other |= {"w1": -draws["w1"][:, order], "b1": -draws["b1"][order], "w2": -draws["w2"][order]}
     else:
         for key in ("w",) if name == FLAT else ("mu", "z"):
             other |= {f"{key}2": -draws[f"{key}2"][..., order], f"{key}3": -draws[f"{key}3"][..., order]}
@@ -139,7 +143,7 @@ def test_relabelled_hidden_units_change_no_functional(name):
 def test_data_and_descriptions_are_what_the_study_writes(tmp_path):
     _reference_files.write_data(tmp_path)
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert len(written) == 12
+    assert len(written) == 20
     for path in written:
         assert path.read_bytes() == (FOLDER / path.relative_to(tmp_path)).read_bytes(), path.name
 
@@ -154,18 +158,20 @@ def test_the_measurements_are_the_files():
 @pytest.mark.parametrize("name", NAMES)
 def test_the_draws_are_those_of_the_study_and_its_checks_hold(name):
     rows = [row for row in read_rows() if row["posterior"] == name]
-    own = [row for row in rows if row["sampler"] == "nutpie"]
+    first = next(sampler for posterior, sampler in study.SETTINGS if posterior == name)
+    own = [row for row in rows if row["sampler"] == first]
     chains = posteriors.read_zipped(FOLDER / "reference_posteriors" / "draws" / "draws", name)
-    assert len(chains) == len(own) == 10
+    assert len(chains) == len(own) >= 10
     for chain, row in zip(chains, own, strict=True):
         assert list(chain) == posteriors.load_posterior(name).names
-        assert {len(values) for values in chain.values()} == {1000}
+        assert {len(values) for values in chain.values()} == {study.KEPT[name]}
         assert hashlib.sha256(json.dumps(chain).encode()).hexdigest() == row["draws"]
     info = json.loads((FOLDER / "reference_posteriors" / "draws" / "info" / f"{name}.info.json").read_text())
     draws = np.array([list(chain.values()) for chain in chains]).swapaxes(1, 2)
-    found, checks = _reference_files.describe(draws, rows, "nutpie")
+    found, checks = _reference_files.describe(draws, rows, first)
     assert info["checks_made"] == checks
-    assert all(checks.values()), checks
+    small = ("ndraws_is_10k", "ess_above_5000") if name in (BUMPS, IRIS) else ()
+    assert all(checks[key] is not False for key in checks if key not in small), checks
     np.testing.assert_allclose(info["diagnostics"]["r_hat"], found["r_hat"], atol=2e-6)
 
 
@@ -196,6 +202,34 @@ def test_particles_know_what_each_mode_is_worth(monkeypatch):
     assert np.mean(first > 0) == pytest.approx(0.8, abs=0.05)
     assert abs(first[first > 0] - 1.5 * 100 / 101).mean() == pytest.approx(0.8 / 101**0.5, rel=0.1)
     assert second.std() == pytest.approx(1, abs=0.06)
+
+
+def test_weighted_draws_from_the_prior_are_those_of_the_posterior(monkeypatch):
+    """Against quadrature, for one unit and three outcomes."""
+    x, y, sigma = np.array([-1.0, 0.5, 2.0]), np.array([0.2, 0.1, 1.5]), 0.5
+    given = {"H": np.array(1), "x": x, "y": y, "sigma": np.array(sigma), "x_new": x}
+    monkeypatch.setattr(posteriors, "load_posterior", lambda name: posteriors.Posterior(BUMPS, given, {}, {}))
+    monkeypatch.setattr(study, "TRIALS", 200_000)
+    found = study.sample_importance(BUMPS, 1)[0]
+    w, b = grid = np.stack(np.meshgrid(*[np.linspace(-5, 5, 201)] * 2), axis=-1).reshape(-1, 2).T
+    h = np.stack([np.maximum(0, x * w[:, None] + b[:, None]), np.ones((len(w), 3))], axis=-1)
+    cov = h @ h.mT + sigma**2 * np.eye(3)
+    density = np.array([multivariate_normal(np.zeros(3), each).pdf(y) for each in cov])
+    weight = density * np.exp(-(grid**2).sum(axis=0) / 2)
+    weight /= weight.sum()
+    outer = (h.mT @ np.linalg.solve(cov, np.broadcast_to(y, (len(w), 3))[..., None]))[..., 0]
+    for values, wanted in ((found["w"], w), (found["b"], b), (found["v"], outer[:, 0]), (found["c"], outer[:, 1])):
+        assert values.mean() == pytest.approx(weight @ wanted, abs=0.06)
+
+
+def test_flowers_are_predicted_as_often_as_it_says_and_by_sets_that_reach_the_level():
+    data = posteriors.load_posterior(IRIS).data
+    flat = {name: np.zeros((1, 1, *shape)) for name, shape in posteriors.load_posterior(IRIS).unknowns.items()}
+    for share, covered in ((0.95, 1 / 3), (0.85, 2 / 3)):  # of the first class, then the second
+        flat["b2"][0, 0] = np.log([share, 0.97 - share, 0.03])
+        found = posteriors.score_test(IRIS, flat)
+        assert found["coverage"] == pytest.approx(covered)
+        assert found["lpd"] == pytest.approx(np.log([share, 0.97 - share, 0.03])[data["y_test"] - 1].mean())
 
 
 def test_files_are_small_and_hold_one_json():

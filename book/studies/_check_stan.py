@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 from hbnn.reference import posteriors
-from hbnn.reference.posteriors import FOLDER, NAMES
+from hbnn.reference.posteriors import CURVES, FLAT, FOLDER, HIERARCHICAL
 
 from studies.reference import list_positions
 
@@ -136,7 +136,7 @@ def main(wheel):
     record["stan"] = subprocess.run(
         [wheel / "httpstan" / "stanc", "--version"], capture_output=True, text=True, check=True
     ).stdout.strip()
-    for name in NAMES:
+    for name in (FLAT, HIERARCHICAL, CURVES):
         program = FOLDER / "models" / "stan" / f"{name.split('-')[1]}.stan"
         with tempfile.TemporaryDirectory() as folder:
             found = ask(build(program, wheel, Path(folder)), name)

@@ -1,11 +1,13 @@
 """The database of reference posteriors: its files, written from the data of the book and the draws of `reference`.
 
-    python -m studies._reference_files    writes book/hbnn/reference/data, all but the programs in models/
+    python -m studies._reference_files [NAME …]    writes book/hbnn/reference/data, all but the programs in models/
 
-The draws must be those of the table: each chain's digest stands in its row.
+Draws are written of the posteriors that are named, or of all. They must be those of the table: each chain's digest
+stands in its row.
 """
 
 import json
+import sys
 import zipfile
 
 import numpy as np
@@ -13,8 +15,9 @@ from bookkit import curves, data
 from hbnn import diagnostics
 from hbnn.reference import posteriors
 from hbnn.reference.posteriors import FOLDER, NAMES
+from sklearn.datasets import load_iris
 
-from studies.reference import N_CHAINS, N_KEPT, SAMPLERS, SETTINGS, digest_draws, find_path, round_draws
+from studies.reference import KEPT, PARTICLES, POPULATIONS, SETTINGS, SMC, TRIALS, digest_draws, find_path, round_draws
 
 ADDED = {"added_by": "the authors of this book", "added_date": "2026-11-23"}
 
@@ -55,7 +58,43 @@ def list_data():
             f"x is (hours - {center[0]!r}) / {width[0]!r}, y is (mg/L - {center[1]!r}) / {width[1]!r}. "
             "x_new: ten times of which the mean curve is asked; x_own: four times in each of four patients.",
         ),
+        "two_bumps": make_bumps(),
+        "iris": make_iris(),
     }  # fmt: skip
+
+
+def make_bumps(sigma=0.2, taller=1.03):
+    """Two bumps for a network that can make one; the noise is mirrored, so that their heights alone decide."""
+    rng, x, x_test = np.random.default_rng(0), np.linspace(-3, 3, 25), np.linspace(-3, 3, 60)
+    half = sigma * rng.normal(size=12)
+
+    def rise(x):
+        return taller * np.maximum(0, 1 - abs(x + 1.5)) + np.maximum(0, 1 - abs(x - 1.5))
+
+    return (
+        {"N": 25, "H": 3, "M": 11, "x": x, "y": rise(x) + np.concatenate([half, [0], half[::-1]]), "sigma": sigma,
+         "x_new": np.linspace(-2.5, 2.5, 11), "x_test": x_test, "y_test": rise(x_test) + sigma * rng.normal(size=60)},
+        "Two bumps on a line",
+        f"Two triangles of height {taller} at -1.5 and of height 1 at 1.5, with normal noise of sd {sigma} (seed 0), "
+        "the same on both sides, mirrored. x_new: places where the function is asked; x_test: 60 rows held back.",
+    )  # fmt: skip
+
+
+def make_iris():
+    """Every fifth of the 150 flowers to learn from, the others held back."""
+    found = load_iris()
+    own = np.arange(150) % 5 == 0
+    X, y = (found.data - found.data[own].mean(axis=0)) / found.data[own].std(axis=0), found.target + 1
+    means = np.stack([X[own & (y == k)].mean(axis=0) for k in (1, 2, 3)])
+    places = np.vstack([means, means[1:].mean(axis=0), [3, 3, -3, -3]])
+    return (
+        {"N": 30, "H": 2, "K": 3, "D": 4, "M": 5, "X": X[own], "y": y[own], "X_new": places, "X_test": X[~own],
+         "y_test": y[~own]},
+        "Iris: three species by four lengths",
+        "Fisher's (1936) 150 flowers as scikit-learn ships them (from UCI, CC BY 4.0): every fifth row to learn from, "
+        "columns scaled to mean 0 and sd 1 of these, the other 120 held back. X_new: the species' means, the middle "
+        "between the last two, and a place far from all.",
+    )  # fmt: skip
 
 
 MODELS = {
@@ -68,7 +107,13 @@ MODELS = {
         "A hierarchical regression network with its read-outs integrated out",
         "Four tanh shapes that are 0 at x0, and a level; a patient's read-outs are normal, and so is the noise.",
     ),
-}
+    "relu_bnn": (
+        "A ReLU network on one feature", "1-3-1, ReLU, biases, N(0, 1) on each weight, normal noise of known sd.",
+    ),
+    "softmax_bnn": (
+        "A network of three classes", "4-2-3, tanh, biases, N(0, 1) on each weight, categorical by softmax.",
+    ),
+}  # fmt: skip
 
 
 def write_zipped(folder, name, content):
@@ -94,7 +139,9 @@ def write_data(folder=FOLDER):
         write_json(folder / "data" / "info" / f"{name}.info.json", info)
     for name, (title, description) in MODELS.items():
         programs = {
-            key: {"model_code": f"models/{key}/{name}.{end}"} for key, end in (("stan", "stan"), ("pymc", "py"))
+            key: {"model_code": f"models/{key}/{name}.{end}"}
+            for key, end in (("stan", "stan"), ("pymc", "py"))
+            if (FOLDER / "models" / key / f"{name}.{end}").exists()
         }
         info = {"name": name, "title": title, "description": description, "keywords": ["bayesian neural network"]}
         info |= {"model_implementations": programs, "references": None, "urls": None} | ADDED
@@ -141,40 +188,59 @@ def describe(draws, rows, sampler):
         "r_hat_below_1_01": bool(found["rhat"].max() < 1.01),
         "ess_above_5000": bool(min(found["ess"].min(), found["ess_tail"].min()) > 5000),
         "lag_1_autocorrelation_below_0_2": bool(lag.max() < 0.2),
-        "no_divergent_transitions": sum(diverging) == 0,
+        "no_divergent_transitions": None if None in diverging else sum(diverging) == 0,
         "efmi_above_0_2": None if None in efmi else min(efmi) > 0.2,
     }
     figures |= {"lag_1_autocorrelation": [float(f"{v:.3g}") for v in lag], "divergent_transitions": diverging}
     return figures | {"expected_fraction_of_missing_information": efmi}, checks
 
 
-def list_arguments(settings):
+def list_arguments(name, sampler, rows):
     """What a sampler was asked, as posteriordb writes it."""
-    thin = settings["thin"]
-    asked = {"chains": N_CHAINS, "draws": N_KEPT * thin, "warmup": settings["tune"], "thin": thin}
-    return asked | {"target_accept": settings["target"], "seeds": list(range(1, N_CHAINS + 1))}
+    settings, seeds = SETTINGS[name, sampler], [row["seed"] for row in rows if row["sampler"] == sampler]
+    asked = {"chains": len(seeds), "draws": KEPT[name] * settings["thin"]}
+    asked |= {"warmup": settings["tune"]} if "tune" in settings else {"trials": TRIALS}
+    asked |= {"thin": settings["thin"]}
+    return asked | ({"target_accept": settings["target"]} if "tune" in settings else {}) | {"seeds": seeds}
 
 
-def write_draws(table, folder=FOLDER):
-    """The draws of the first sampler, and what is known of both."""
-    for name in NAMES:
+def describe_second(name, sampler, rows, chains):
+    """What is known of the second sampler: diagnostics of its chains, where it has chains."""
+    if sampler == SMC:
+        return {"method": "tempered_smc", "populations": POPULATIONS, "particles": PARTICLES[name]}
+    found, checks = describe(to_array(chains), rows, sampler)
+    arguments = list_arguments(name, sampler, rows)
+    return {"method": name_method(sampler), "method_arguments": arguments, "diagnostics": found, "checks_made": checks}
+
+
+def name_method(sampler):
+    """As posteriordb writes it."""
+    return f"{sampler.lower()}_sampling"
+
+
+def to_array(chains):
+    """Chains as the database has them, as one array (chain, draw, functional)."""
+    return np.array([list(chain.values()) for chain in chains]).swapaxes(1, 2)
+
+
+def write_draws(table, names, folder=FOLDER):
+    """The draws of the first sampler, and what is known of it and of the second."""
+    for name in names:
         rows = [row for row in table["rows"] if row["posterior"] == name]
-        chains = {s: [round_draws(name, chain) for chain in gather(name, s, rows)] for s in SAMPLERS}
-        write_zipped(folder / "reference_posteriors" / "draws" / "draws", name, chains[SAMPLERS[0]])
-        draws = {s: np.array([list(chain.values()) for chain in chains[s]]).swapaxes(1, 2) for s in SAMPLERS}
-        described = {sampler: describe(draws[sampler], rows, sampler) for sampler in SAMPLERS}
-        arguments = {sampler: list_arguments(SETTINGS[name, sampler]) for sampler in SAMPLERS}
-        found, checks = described[SAMPLERS[0]]
+        first, *others = [sampler for posterior, sampler in SETTINGS if posterior == name]
+        chains = {s: [round_draws(name, chain) for chain in gather(name, s, rows)] for s in (first, *others)}
+        write_zipped(folder / "reference_posteriors" / "draws" / "draws", name, chains[first])
+        found, checks = describe(to_array(chains[first]), rows, first)
+        second = others[0] if others else SMC
         info = {
             "name": name,
-            "inference": {"method": "nutpie_sampling", "method_arguments": arguments[SAMPLERS[0]]},
+            "inference": {"method": name_method(first), "method_arguments": list_arguments(name, first, rows)},
             "diagnostics": {
                 "diagnostic_information": {"names": posteriors.load_posterior(name).names},
-                "ndraws": N_CHAINS * N_KEPT, "nchains": N_CHAINS,
+                "ndraws": len(chains[first]) * KEPT[name], "nchains": len(chains[first]),
             } | found,
             "checks_made": checks,
-            "second_sampler": {"method": "blackjax_sampling", "method_arguments": arguments[SAMPLERS[1]],
-                               "diagnostics": described[SAMPLERS[1]][0], "checks_made": described[SAMPLERS[1]][1]},
+            "second_sampler": describe_second(name, second, rows, chains.get(second)),
             "comments": "Draws are of functionals that no relabelling of hidden units changes, not of weights.",
             "versions": table["versions"], "commit": table["commit"],
         } | ADDED  # fmt: skip
@@ -185,4 +251,4 @@ if __name__ == "__main__":
     from bookkit import report
 
     write_data()
-    write_draws(report.read_data("reference"))
+    write_draws(report.read_data("reference"), sys.argv[1:] or NAMES)

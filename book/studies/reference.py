@@ -1,4 +1,4 @@
-"""Reference draws of three posteriors, by two samplers that share no line of code, and a check of one by a third.
+"""Reference draws of five posteriors, each by two samplers that share no line of code, or three.
 
 nutpie's NUTS walks through the PyMC models of ``hbnn/reference/data`` (their likelihoods fused, or read-outs integrated
 by this book), BlackJAX's NUTS through log densities that are written anew below, in JAX. Ten chains each. A row holds,
@@ -8,7 +8,9 @@ has made the database's files of them.
 
 Both are NUTS. So the flat network is asked by a third, too, that walks along no chain from where it began: sequential
 Monte Carlo, twenty times. A row holds what one population of particles found, and no errors, which only the spread over
-rows tells.
+rows tells. The flowers are asked by nutpie and by SMC; the two bumps, whose modes part the chains, by SMC and by
+importance sampling: draws from the prior of `w` and `b`, weighted, with the read-outs `v` and `c` integrated, twenty
+times. Of these two a row says, too, what its draws predict of the rows held back.
 """
 
 import hashlib
@@ -21,14 +23,17 @@ from arviz_stats.base import array_stats
 from hbnn import diagnostics, fuse, sampling
 from hbnn.fusion import readouts
 from hbnn.reference import posteriors
-from hbnn.reference.posteriors import CURVES, FLAT, HIERARCHICAL
+from hbnn.reference.posteriors import BUMPS, CURVES, FLAT, HIERARCHICAL, IRIS
 from scipy import optimize
 
 from studies import _tasks
 
 MEASURED = False
-N_CHAINS, N_KEPT, POPULATIONS, PARTICLES = 10, 1000, 20, 250
-SAMPLERS, SMC = ("nutpie", "BlackJAX"), "tempered SMC"
+N_CHAINS, POPULATIONS = 10, 20
+PARTICLES = {FLAT: 250, BUMPS: 2000, IRIS: 500}
+KEPT = {FLAT: 1000, CURVES: 1000, HIERARCHICAL: 1000, BUMPS: 100, IRIS: 200}  # draws of a chain, or of a part
+SAMPLERS, SMC, IMPORTANCE = ("nutpie", "BlackJAX"), "tempered SMC", "importance"
+TRIALS, BATCH = 2_000_000, 50_000  # draws from the prior in a part, and at once
 MOVES, LAST, LEAPS, ACCEPTED = 8, 40, 16, 0.8  # of each particle at a temperature, and at the last one; steps of a move
 # kept is every `thin`-th draw. Of nutpie's, so that all together have 10,000 effective draws of the slowest functional,
 # and those that are kept nearly as many: from short runs with another seed, and for the flat network from a first run
@@ -41,13 +46,22 @@ SETTINGS = {
     (FLAT, "BlackJAX"): {"thin": 2, "tune": 800, "target": 0.9},
     (CURVES, "BlackJAX"): {"thin": 1, "tune": 800, "target": 0.95},
     (HIERARCHICAL, "BlackJAX"): {"thin": 1, "tune": 400, "target": 0.8},
+    (IRIS, "nutpie"): {"thin": 10, "tune": 800, "target": 0.95},
+    (BUMPS, IMPORTANCE): {"thin": 32},
 }
-SECONDS = {FLAT: (22, 15, 30), CURVES: (20, 27), HIERARCHICAL: (50, 55)}
+SECONDS = {
+    (FLAT, "nutpie"): 22, (CURVES, "nutpie"): 20, (HIERARCHICAL, "nutpie"): 50, (IRIS, "nutpie"): 4,
+    (FLAT, "BlackJAX"): 15, (CURVES, "BlackJAX"): 27, (HIERARCHICAL, "BlackJAX"): 55,
+    (FLAT, SMC): 30, (BUMPS, SMC): 4, (IRIS, SMC): 3, (BUMPS, IMPORTANCE): 5,
+}  # fmt: skip
 FIRST = 12  # compiling
+ASKED = [(name, sampler, N_CHAINS) for name in (FLAT, CURVES, HIERARCHICAL) for sampler in SAMPLERS]
+ASKED += [(FLAT, SMC, POPULATIONS), (BUMPS, IMPORTANCE, POPULATIONS), (BUMPS, SMC, POPULATIONS)]
+ASKED += [(IRIS, "nutpie", N_CHAINS), (IRIS, SMC, POPULATIONS)]
 CASES = [
     {"posterior": name, "sampler": sampler, "seed": seed}
-    for name in (FLAT, CURVES, HIERARCHICAL) for sampler in SAMPLERS for seed in range(1, N_CHAINS + 1)
-] + [{"posterior": FLAT, "sampler": SMC, "seed": seed} for seed in range(1, POPULATIONS + 1)]  # fmt: skip
+    for name, sampler, n in ASKED for seed in range(1, n + 1)
+]  # fmt: skip
 RECOMPUTED = [case for case in CASES if case["posterior"] != HIERARCHICAL and case["sampler"] == "nutpie"]
 LEVELS = {"q05": 0.05, "q95": 0.95}
 
@@ -59,25 +73,27 @@ def block(case):
 
 def estimate(case):
     """CPU-seconds of a row, roughly."""
-    return SECONDS[case["posterior"]][(*SAMPLERS, SMC).index(case["sampler"])]
+    return SECONDS[case["posterior"], case["sampler"]]
 
 
 def compute(posterior, sampler, seed):
     """What one chain found: for each functional its moments, with errors; and the sampler's statistics."""
-    if sampler == SMC:
-        return compute_smc(posterior, seed)
-    sample = {"nutpie": sample_nutpie, "BlackJAX": sample_blackjax}[sampler]
-    draws, stats = sample(posterior, seed)
+    sample = {"nutpie": sample_nutpie, "BlackJAX": sample_blackjax, SMC: sample_smc, IMPORTANCE: sample_importance}
+    draws, stats = sample[sampler](posterior, seed)
     asked = flatten(posteriors.load_posterior(posterior).compute(draws))[0]  # (draw, functional)
-    thin = SETTINGS[posterior, sampler]["thin"]
+    thin = SETTINGS.get((posterior, sampler), {"thin": 1})["thin"]
     kept = asked[thin - 1 :: thin]
     keep(posterior, sampler, seed, kept)
-    row = {"mean": asked.mean(axis=0), "mean_mcse": find_mcse(asked, "mean")}
-    row |= {"sd": asked.std(axis=0, ddof=1), "sd_mcse": find_mcse(asked, "sd")}
-    for name, level in LEVELS.items():
-        row |= {name: np.quantile(asked, level, axis=0), f"{name}_mcse": find_mcse(asked, "quantile", prob=level)}
+    row = {"mean": asked.mean(axis=0), "sd": asked.std(axis=0, ddof=1)}
+    row |= {name: np.quantile(asked, level, axis=0) for name, level in LEVELS.items()}
+    names = [f"{name}_mcse" for name in row]
+    if sampler in SAMPLERS:  # the others are no chains
+        row |= {"mean_mcse": find_mcse(asked, "mean"), "sd_mcse": find_mcse(asked, "sd")}
+        row |= {f"{name}_mcse": find_mcse(asked, "quantile", prob=level) for name, level in LEVELS.items()}
     row = {name: [float(f"{value:.8g}") for value in values] for name, values in row.items()}
-    return row | stats | {"draws": digest_draws(posterior, kept)}
+    if posterior in (BUMPS, IRIS):
+        row |= posteriors.score_test(posterior, draws)
+    return dict.fromkeys(names) | row | stats | {"draws": digest_draws(posterior, kept)}
 
 
 def flatten(found):
@@ -144,7 +160,7 @@ def sample_nutpie(posterior, seed):
     """One chain: unknowns (1, draw, …), and the sampler's statistics."""
     wanted = SETTINGS[posterior, "nutpie"]
     tree = sampling.sample_nuts(
-        compile_model(posterior), seed=seed, chains=1, draws=N_KEPT * wanted["thin"], tune=wanted["tune"],
+        compile_model(posterior), seed=seed, chains=1, draws=KEPT[posterior] * wanted["thin"], tune=wanted["tune"],
         target_accept=wanted["target"],
     )  # fmt: skip
     draws = {name: tree["posterior"][name].values for name in posteriors.load_posterior(posterior).unknowns}
@@ -200,7 +216,15 @@ def make_density(posterior):
         log_det = jnp.log(jnp.diagonal(root, axis1=1, axis2=2)).sum()
         return score_prior(p) - log_det - len(h) * p["log_sigma"] - ((rest**2).sum() - (solved**2).sum()) / 2
 
-    return {FLAT: flat, HIERARCHICAL: hierarchical, CURVES: curve}[posterior]
+    def bumps(p):
+        f = jnp.maximum(0, given["x"][:, None] * p["w"] + p["b"]) @ p["v"] + p["c"]
+        return score_prior(p) - (((given["y"] - f) / given["sigma"]) ** 2).sum() / 2
+
+    def iris(p):
+        logits = jnp.tanh(given["X"] @ p["w1"] + p["b1"]) @ p["w2"] + p["b2"]
+        return score_prior(p) + (jax.nn.log_softmax(logits) * jax.nn.one_hot(given["y"] - 1, 3)).sum()
+
+    return {FLAT: flat, HIERARCHICAL: hierarchical, CURVES: curve, BUMPS: bumps, IRIS: iris}[posterior]
 
 
 def list_positions(posterior):
@@ -224,7 +248,7 @@ def compile_chain(posterior):
         start_key, chain_key = jax.random.split(key)
         start = jax.tree.map(lambda value: 0.5 * value, draw_normals(start_key, list_positions(posterior)))
         return run_blackjax(
-            make_density(posterior), chain_key, start, draws=N_KEPT * wanted["thin"], tune=wanted["tune"],
+            make_density(posterior), chain_key, start, draws=KEPT[posterior] * wanted["thin"], tune=wanted["tune"],
             target_accept=wanted["target"],
         )  # fmt: skip
 
@@ -248,20 +272,7 @@ def sample_blackjax(posterior, seed):
 # --- the third: particles, from the prior to the posterior
 
 
-def compute_smc(posterior, seed):
-    """A row of sequential Monte Carlo; what a chain would have and particles have not is None."""
-    draws, stages, gradients = sample_smc(posterior, seed)
-    asked = flatten(posteriors.load_posterior(posterior).compute(draws))[0]
-    row = {"mean": asked.mean(axis=0), "sd": asked.std(axis=0, ddof=1)}
-    row |= {name: np.quantile(asked, level, axis=0) for name, level in LEVELS.items()}
-    row = {name: [float(f"{value:.8g}") for value in values] for name, values in row.items()}
-    return row | dict.fromkeys(("mean_mcse", "sd_mcse", *(f"{name}_mcse" for name in LEVELS))) | {
-        "divergences": None, "gradients_per_draw": float(gradients), "bfmi": None, "stages": stages,
-        "draws": digest_draws(posterior, asked),
-    }  # fmt: skip
-
-
-def sample_smc(posterior, seed, n=PARTICLES):
+def sample_smc(posterior, seed, n=None):
     """Particles that begin at draws from the prior, while the likelihood enters power by power.
 
     The next power is the one at which weights are worth half of the particles. These are drawn anew by their weights
@@ -269,11 +280,12 @@ def sample_smc(posterior, seed, n=PARTICLES):
 
     Returns
     -------
-    unknowns (1, particle, …), how many powers there were, and gradients for each particle
+    unknowns (1, particle, …), and statistics: how many powers there were, and gradients for each particle
     """
     import jax
     from blackjax.smc.resampling import systematic
 
+    n = n or PARTICLES[posterior]
     start, unravel, loglik, move = compile_moves(posterior)
     keys = iter(jax.random.split(jax.random.key(seed), 1000))
     x = jax.random.normal(next(keys), (n, len(start)))
@@ -287,7 +299,8 @@ def sample_smc(posterior, seed, n=PARTICLES):
         for _ in range(MOVES if power < 1 else LAST):
             x, accepted = move(x, power, size, jax.random.split(next(keys), n))
             size, total = float(size * np.exp(0.3 * (accepted - ACCEPTED))), total + LEAPS
-    return {name: np.asarray(value)[None] for name, value in jax.vmap(unravel)(x).items()}, stages, total
+    draws = {name: np.asarray(value)[None] for name, value in jax.vmap(unravel)(x).items()}
+    return draws, {"divergences": None, "gradients_per_draw": float(total), "bfmi": None, "stages": stages}
 
 
 def find_step(values, most):
@@ -326,3 +339,46 @@ def compile_moves(posterior):
         return x, accepted.mean()
 
     return start, unravel, jax.jit(jax.vmap(loglik)), jax.jit(move_all)
+
+
+# --- the fourth: weighted draws from the prior
+
+
+def sample_importance(posterior, seed):
+    """Draws of `BUMPS` without any chain: `w` and `b` from the prior, weighted by the density of the outcomes.
+
+    Given `w` and `b` the network is linear in `v` and `c`, which are integrated and, in the end, drawn.
+
+    Returns
+    -------
+    unknowns (1, draw, …), and statistics: how many draws the weights are worth
+    """
+    data, rng = posteriors.load_posterior(posterior).data, np.random.default_rng(seed)
+    n, n_hidden = KEPT[posterior] * SETTINGS[posterior, IMPORTANCE]["thin"], int(data["H"])
+    parts = [weigh(data, rng.normal(size=(2, BATCH, n_hidden))) for _ in range(TRIALS // BATCH)]
+    log_weights, hidden = (np.concatenate(each, axis=-1 - k) for k, each in enumerate(zip(*parts, strict=True)))
+    weights = np.exp(log_weights - log_weights.max())
+    chosen = hidden[:, rng.choice(len(weights), size=n, p=weights / weights.sum())]
+    root, solved = find_readouts(data, chosen)
+    outer = np.linalg.solve(root.mT, (solved + rng.normal(size=solved.shape))[..., None])[..., 0]
+    draws = {"w": chosen[0], "b": chosen[1], "v": outer[:, :n_hidden], "c": outer[:, n_hidden]}
+    stats = {"divergences": None, "gradients_per_draw": 0.0, "bfmi": None}
+    return {name: value[None] for name, value in draws.items()}, stats | {
+        "effective": float(weights.sum() ** 2 / (weights**2).sum())
+    }
+
+
+def weigh(data, hidden):
+    """Log densities of the outcomes up to a constant, (draw,), read-outs integrated, and `hidden` as it was."""
+    root, solved = find_readouts(data, hidden)
+    log_det = np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)
+    return (solved**2).sum(axis=1) / 2 - log_det, hidden
+
+
+def find_readouts(data, hidden):
+    """The root of the read-outs' precision (draw, unit, unit), and what it maps their mean to (draw, unit)."""
+    w, b = hidden[..., None, :]
+    h = np.maximum(0, data["x"][:, None] * w + b)
+    h = np.concatenate([h, np.ones((*h.shape[:2], 1))], axis=2) / data["sigma"]
+    root = np.linalg.cholesky(h.mT @ h + np.eye(h.shape[2]))
+    return root, np.linalg.solve(root, (h.mT @ (data["y"] / data["sigma"]))[..., None])[..., 0]

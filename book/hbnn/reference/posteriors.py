@@ -1,9 +1,10 @@
-"""Three posteriors of Bayesian neural networks with reference draws: what is given and what is asked.
+"""Five posteriors of Bayesian neural networks with reference draws: what is given and what is asked.
 
 Files lie as in posteriordb, in the folder data beside this module.
 
 A posterior is a model with its data. What is asked of a draw are *functionals*: numbers that no relabelling of hidden
-units changes. They are named as posteriordb and Stan name them, ``p[1]``, ``sd1``, ``log_lik``, counted from 1.
+units changes. They are named as posteriordb and Stan name them, ``p[1]``, ``sd1``, ``log_lik``, counted from 1. Two
+small posteriors, the bumps with modes that part chains and the iris flowers, have rows to predict, too.
 """
 
 import importlib.util
@@ -16,6 +17,8 @@ from typing import Any
 
 import numpy as np
 import pymc as pm
+from scipy.special import log_softmax
+from scipy.stats import norm
 
 from hbnn import prediction
 from hbnn._text import guess, join
@@ -23,10 +26,12 @@ from hbnn._types import Array, Floats, Named
 from hbnn.fusion import readouts
 
 FOLDER = Path(__file__).parent / "data"
-FLAT, HIERARCHICAL, CURVES = NAMES = (
+FLAT, HIERARCHICAL, CURVES, BUMPS, IRIS = NAMES = (
     "flat_moons-flat_bnn",
     "rotated_moons-hierarchical_bnn",
     "theophylline-curve_bnn",
+    "two_bumps-relu_bnn",
+    "iris-softmax_bnn",
 )
 _CHUNK = 1000  # draws whose curves are in memory at once
 
@@ -110,8 +115,8 @@ def load_posterior(name: str) -> Posterior:
     Examples
     --------
     >>> from hbnn.reference import posteriors
-    >>> posteriors.NAMES
-    ('flat_moons-flat_bnn', 'rotated_moons-hierarchical_bnn', 'theophylline-curve_bnn')
+    >>> posteriors.NAMES[:2]
+    ('flat_moons-flat_bnn', 'rotated_moons-hierarchical_bnn')
     >>> posterior = posteriors.load_posterior("flat_moons-flat_bnn")
     >>> posterior.unknowns
     {'w1': (2, 5), 'w2': (5, 5), 'w3': (5,)}
@@ -170,6 +175,17 @@ def _list_curves(data: dict[str, Array]) -> tuple[Shapes, Shapes]:
     unknowns = {"w": (n,), "b": (n,), "mu": (n + 1,), "tau_shape": (), "tau_level": (), "sigma": ()}
     asked = {"curve": (places,), "apart": (places,), "own": (own,)}
     return unknowns, asked | {"tau_shape": (), "tau_level": (), "sigma": (), "log_lik": ()}
+
+
+def _list_bumps(data: dict[str, Array]) -> tuple[Shapes, Shapes]:
+    n = int(data["H"])
+    return {"w": (n,), "b": (n,), "v": (n,), "c": ()}, {"f": data["x_new"].shape, "log_lik": ()}
+
+
+def _list_iris(data: dict[str, Array]) -> tuple[Shapes, Shapes]:
+    n, n_classes, size = int(data["H"]), int(data["K"]), data["X"].shape[1]
+    unknowns = {"w1": (size, n), "b1": (n,), "w2": (n, n_classes), "b2": (n_classes,)}
+    return unknowns, {"p": (len(data["X_new"]), n_classes), "log_lik": ()}
 
 
 # --- from draws to functionals
@@ -237,5 +253,71 @@ def _compute_some_curves(data: dict[str, Array], p: dict[str, Array]) -> dict[st
     }
 
 
-_SHAPES = {FLAT: _list_flat, HIERARCHICAL: _list_hierarchical, CURVES: _list_curves}
-_COMPUTE = {FLAT: _compute_flat, HIERARCHICAL: _compute_hierarchical, CURVES: _compute_curves}
+def _draw_line(x: Array, draws: dict[str, Array]) -> Floats:
+    """The ReLU network's function at x, (chain, draw, place)."""
+    h = np.maximum(0, x[:, None] * draws["w"][..., None, :] + draws["b"][..., None, :])
+    return (h @ draws["v"][..., None])[..., 0] + draws["c"][..., None]
+
+
+def _compute_bumps(data: dict[str, Array], draws: dict[str, Array]) -> dict[str, Array]:
+    log_lik = norm.logpdf(data["y"], _draw_line(data["x"], draws), data["sigma"]).sum(axis=-1)
+    return {"f": _draw_line(data["x_new"], draws), "log_lik": log_lik}
+
+
+def _find_log_p(X: Array, draws: dict[str, Array]) -> Floats:
+    """Logarithms of class probabilities, (chain, draw, row, class)."""
+    h = np.tanh(X @ draws["w1"] + draws["b1"][..., None, :])
+    return log_softmax(h @ draws["w2"] + draws["b2"][..., None, :], axis=-1)
+
+
+def _compute_iris(data: dict[str, Array], draws: dict[str, Array]) -> dict[str, Array]:
+    y = data["y"] - 1
+    log_lik = _find_log_p(data["X"], draws)[..., np.arange(len(y)), y].sum(axis=-1)
+    return {"p": np.exp(_find_log_p(data["X_new"], draws)), "log_lik": log_lik}
+
+
+def score_test(name: str, unknowns: Named, level: float = 0.9) -> dict[str, float]:
+    """What draws of `BUMPS` or `IRIS` predict of the rows that were held back.
+
+    Parameters
+    ----------
+    unknowns : as `Posterior.compute` takes them
+
+    Returns
+    -------
+    dict
+        "lpd", the mean log predictive density of a row (nats), and "coverage", the share of rows in central intervals
+        of this level or, for classes, among the likeliest ones that reach it together.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hbnn.reference import posteriors
+    >>> unknowns = posteriors.load_posterior("iris-softmax_bnn").unknowns.items()
+    >>> nothing = {name: np.zeros((1, 1, *shape)) for name, shape in unknowns}
+    >>> found = posteriors.score_test("iris-softmax_bnn", nothing)
+    >>> round(found["lpd"], 4), found["coverage"]  # a third for each class
+    (-1.0986, 1.0)
+    """
+    data = load_posterior(name).data
+    draws = {key: np.asarray(value, float) for key, value in unknowns.items()}
+    if name == BUMPS:
+        mean, y = _draw_line(data["x_test"], draws).reshape(-1, len(data["y_test"])), data["y_test"]
+        density = norm.pdf(y, mean, data["sigma"]).mean(axis=0)
+        below = norm.cdf(y, mean, data["sigma"]).mean(axis=0)
+        inside = abs(2 * below - 1) <= level
+    else:
+        y = data["y_test"] - 1
+        p = np.exp(_find_log_p(data["X_test"], draws)).mean(axis=(0, 1))
+        density = p[np.arange(len(y)), y]
+        inside = np.where(p > density[:, None], p, 0).sum(axis=1) < level
+    return {"lpd": float(np.log(density).mean()), "coverage": float(inside.mean())}
+
+
+_SHAPES = {
+    FLAT: _list_flat, HIERARCHICAL: _list_hierarchical, CURVES: _list_curves, BUMPS: _list_bumps, IRIS: _list_iris,
+}  # fmt: skip
+_COMPUTE = {
+    FLAT: _compute_flat, HIERARCHICAL: _compute_hierarchical, CURVES: _compute_curves, BUMPS: _compute_bumps,
+    IRIS: _compute_iris,
+}  # fmt: skip
