@@ -223,6 +223,16 @@ def to_array(chains):
     return np.array([list(chain.values()) for chain in chains]).swapaxes(1, 2)
 
 
+def describe_predictions(rows):
+    """Scores on the rows held back, each with its error over parts; nothing where no rows are held back."""
+    names, found = {"lpd": "lpd", "coverage": "coverage_of_90"}, {}
+    for key, name in names.items():
+        values = np.array([row[key] for row in rows if key in row])
+        if len(values):
+            found[name] = np.round([values.mean(), values.std(ddof=1) / np.sqrt(len(values))], 5).tolist()
+    return {"predictions": found} if found else {}
+
+
 def write_draws(table, names, folder=FOLDER):
     """The draws of the first sampler, and what is known of it and of the second."""
     for name in names:
@@ -241,6 +251,7 @@ def write_draws(table, names, folder=FOLDER):
             } | found,
             "checks_made": checks,
             "second_sampler": describe_second(name, second, rows, chains.get(second)),
+            **describe_predictions([row for row in rows if row["sampler"] == first]),
             "comments": "Draws are of functionals that no relabelling of hidden units changes, not of weights.",
             "versions": table["versions"], "commit": table["commit"],
         } | ADDED  # fmt: skip
