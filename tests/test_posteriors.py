@@ -194,11 +194,11 @@ def test_particles_know_what_each_mode_is_worth(monkeypatch):
     monkeypatch.setattr(study, "make_density", lambda posterior: density)
     monkeypatch.setattr(study, "list_positions", lambda posterior: {"a": (2,)})
     study.compile_moves.cache_clear()
-    draws, stages, gradients = study.sample_smc("two modes", 1, n=4000)
+    draws, stats = study.sample_smc("two modes", 1, n=4000)
     study.compile_moves.cache_clear()
     first, second = draws["a"][0].T
-    assert stages > 1
-    assert gradients == study.LEAPS * (study.MOVES * (stages - 1) + study.LAST)
+    assert stats["stages"] > 1
+    assert stats["gradients_per_draw"] == study.LEAPS * (study.MOVES * (stats["stages"] - 1) + study.LAST)
     assert np.mean(first > 0) == pytest.approx(0.8, abs=0.05)
     assert abs(first[first > 0] - 1.5 * 100 / 101).mean() == pytest.approx(0.8 / 101**0.5, rel=0.1)
     assert second.std() == pytest.approx(1, abs=0.06)
