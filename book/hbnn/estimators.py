@@ -35,13 +35,13 @@ def _compile(rows: Table, **options: Any) -> Compiled:
 class _Network(BaseEstimator):
     """What both have in common; the group is a column of X, so that folds need no second argument."""
 
-    kind: Kind | None = None
     classes_: Array
 
     def __init__(
         self,
         group: int | str = 0,
         *,
+        kind: Kind | None = None,
         n_units: int | None = None,
         vary: str | None = None,
         sampler: Sampler = None,
@@ -49,7 +49,7 @@ class _Network(BaseEstimator):
         cores: int = 1,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
-        self.group, self.n_units, self.vary = group, n_units, vary
+        self.group, self.kind, self.n_units, self.vary = group, kind, n_units, vary
         self.sampler, self.most, self.cores, self.random_state = sampler, most, cores, random_state
 
     def __sklearn_tags__(self) -> Tags:
@@ -70,10 +70,6 @@ class _Network(BaseEstimator):
             warnings.warn(str(self.fit_.precision), ConvergenceWarning, stacklevel=2)
         return self
 
-    def predict(self, X: ArrayLike) -> Array:
-        """The mean of each row, or its most probable class, (row,)."""
-        return self._ask(X)[1].to_unit()[0].mean(axis=0)
-
     def score_lpd(self, X: ArrayLike, y: ArrayLike) -> float:
         """Mean log predictive density of rows, nats: ``scoring=HierarchicalRegressor.score_lpd`` in a search."""
         rows, predicted = self._ask(X, y)
@@ -91,6 +87,7 @@ class _Network(BaseEstimator):
         names = list(getattr(self, "feature_names_in_", [f"x{k}" for k in range(self.n_features_in_)]))
         group = self.group if isinstance(self.group, str) else names[self.group]
         frame, classes = pd.DataFrame(values, columns=names).infer_objects(), None
+        kind = None if y is None else self.kind or (None if is_classifier(self) else "real")
         outcome = None if y is None else "y" + "_" * names.count("y")
         if y is not None and is_classifier(self):
             check_classification_targets(y)
@@ -98,7 +95,7 @@ class _Network(BaseEstimator):
             y, classes = pd.Index(self.classes_).get_indexer(y), [str(k) for k in range(len(self.classes_))]
         return read_table(
             frame if y is None else frame.assign(**{str(outcome): y}), group=group, outcome=outcome, classes=classes,
-            features=[name for name in names if name != group], kind=None if y is None else self.kind,
+            features=[name for name in names if name != group], kind=kind,
             like=None if new else self.fit_,
         )  # fmt: skip
 
@@ -124,7 +121,7 @@ class HierarchicalRegressor(RegressorMixin, _Network):
     ----------
     group : name, or place, of the column of X that says which group a row is of; all others are features, of numbers or
         words, as in `tables.read_table`
-    kind : "real", "counts" or "share"
+    kind : "real", which None says, too, "counts" or "share"
     n_units, vary : as in `tables.build_network`
     sampler : what to change in 4 chains of 500 draws
     most : runs of them, at most, as in `tables.fit_network`
@@ -149,21 +146,9 @@ class HierarchicalRegressor(RegressorMixin, _Network):
     True
     """
 
-    def __init__(
-        self,
-        group: int | str = 0,
-        *,
-        kind: Kind = "real",
-        n_units: int | None = None,
-        vary: str | None = None,
-        sampler: Sampler = None,
-        most: int = MOST,
-        cores: int = 1,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        options: dict[str, Any] = {"n_units": n_units, "vary": vary, "sampler": sampler, "most": most, "cores": cores}
-        super().__init__(group, **options, random_state=random_state)
-        self.kind = kind
+    def predict(self, X: ArrayLike) -> Floats:
+        """The mean of each row, (row,)."""
+        return self._ask(X)[1].to_unit()[0].mean(axis=0)
 
     def predict_interval(self, X: ArrayLike, level: float = 0.9) -> Floats:
         """The interval of each outcome, (row, 2): its low and high end, equal-tailed."""
@@ -171,7 +156,7 @@ class HierarchicalRegressor(RegressorMixin, _Network):
 
 
 class HierarchicalClassifier(ClassifierMixin, _Network):
-    """The same for two classes or more, with 10 rows of each; parameters as there, without `kind`.
+    """The same for two classes or more, with 10 rows of each; parameters as there; None finds the `kind`.
 
     Examples
     --------
