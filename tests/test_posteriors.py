@@ -170,6 +170,7 @@ def test_the_draws_are_those_of_the_study_and_its_checks_hold(name):
     draws = np.array([list(chain.values()) for chain in chains]).swapaxes(1, 2)
     found, checks = _reference_files.describe(draws, rows, first)
     assert info["checks_made"] == checks
+    # of the two small ones 2,000 draws are stored; None says that there were no chains
     small = ("ndraws_is_10k", "ess_above_5000") if name in (BUMPS, IRIS) else ()
     assert all(checks[key] is not False for key in checks if key not in small), checks
     np.testing.assert_allclose(info["diagnostics"]["r_hat"], found["r_hat"], atol=2e-6)
