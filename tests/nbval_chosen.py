@@ -10,8 +10,8 @@ import nbformat
 from bookkit.repo import BOOK, ask_git
 from tools import chapters
 
-# NUTS on a fused network, ADVI on images, a page of tables: together 87 CPU-seconds (book/data/run_cost.json)
-FIXED = ("reference_posteriors", "digits", "one_choice")
+# NUTS on a fused network, ADVI on images, a page of tables: together 73 CPU-seconds (book/data/run_cost.json)
+FIXED = ("engines", "digits", "one_choice")
 
 
 def pytest_addoption(parser):
