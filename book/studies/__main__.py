@@ -78,10 +78,10 @@ def run(name, client=None):
 
 
 def run_rows(name, wanted, client=None):
-    """Compute some rows of a table anew and keep the others; its stamp is of no code any more, and it wants a check.
+    """Compute some rows of a table anew, or for the first time, and keep the others; its stamp is of no code any more.
 
     What is never compared, such as seconds, stays as it was: side by side in a table, it is of one machine. So rows of
-    what is measured are run by themselves only on the machine that measured the others; those may be new.
+    what is measured are run by themselves only on the machine that measured the others.
 
     Parameters
     ----------
@@ -92,8 +92,7 @@ def run_rows(name, wanted, client=None):
     Raises
     ------
     SystemExit
-        When there is no table that has the study's other cases, another machine measured them, or no case is like
-        that.
+        When there is no table, another machine measured it, or no case is like that.
     """
     study, table = load(name), read(name)
     blocks = [
@@ -105,12 +104,7 @@ def run_rows(name, wanted, client=None):
         known = "; ".join(f"{c}: {', '.join(sorted({str(case.get(c)) for case in study.CASES}))}" for c in wanted)
         raise SystemExit(f"{name} has no case with {asked}; there are: {known}")
     old = {_key(_checks.get_case(row, study)): row for row in (table or {"rows": []})["rows"]}
-    if study.MEASURED:
-        refused = table is None or table["machine"] != machine()
-    else:
-        asked = [_key(case) for block in blocks for case in block]
-        refused = any(_key(case) not in old for case in study.CASES if _key(case) not in asked)
-    if refused:
+    if table is None or (study.MEASURED and table["machine"] != machine()):
         raise SystemExit(f"some rows of {name} cannot be run by themselves; `python -m studies {name}` runs all")
     if study.MEASURED:
         rows, machines = _measure(name, study, [case for block in blocks for case in block]), [machine()]
@@ -122,7 +116,7 @@ def run_rows(name, wanted, client=None):
         known = old.get(key, {})
         seconds = {column: known[column] for column in _checks.get_uncompared(study) & known.keys()}
         old[key] = row | seconds
-    rows = [old[_key(case)] for case in study.CASES if _key(case) in old]  # of what is measured one may be missing yet
+    rows = [old[_key(case)] for case in study.CASES if _key(case) in old]  # one may be missing yet
     table |= {"machine": _join_machines([table["machine"], *machines]), "digest": digest(rows), "rows": rows}
     table.get("checked", {}).pop("code", None)  # what the others were checked by, they were
     _write(name, table)
