@@ -758,7 +758,7 @@ def test_a_rival_knows_how_far_its_means_are_unknown(kind):
         np.testing.assert_allclose(found.draws.sum(axis=2), 1)
 
 
-def test_more_chains_are_run_until_predictions_are_exact_and_then_they_are_stacked(monkeypatch):
+def test_more_chains_are_run_until_predictions_are_exact_and_then_they_are_stacked(monkeypatch, capsys):
     """Two chains that disagree, then two more: the first place predicts the rows, the second does not."""
     rows = read_known("shared", 0)
     network = tables.compile_network(rows)
@@ -774,8 +774,10 @@ def test_more_chains_are_run_until_predictions_are_exact_and_then_they_are_stack
     real = sampling.sample_nuts
     monkeypatch.setattr(sampling, "sample_nuts", sample)
     options = {"seed": 1, "network": network, "judged": False, "asked": rows, "sampler": {"chains": 2, "draws": 100}}
-    fit = tables.fit_network(rows, most=2, **options)
+    fit = tables.fit_network(rows, most=2, tell=True, **options)
     assert len(set(runs)) == 2
+    said = r"  2 chains: known to \d+% of an outcome's sd, where 10% is wanted; 2 more take about .*, at most 1 time\n"
+    assert re.fullmatch(said, capsys.readouterr().out)
     assert not fit.precision.usable
     assert fit.chain_weights.round(2)[[1, 3]].sum() < 0.05
     assert len(fit.draws["w2"]) == 1000

@@ -4,6 +4,7 @@ Groups that were fitted are predicted by their own networks; one that was never 
 networks drawn from what the groups have in common.
 """
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -21,6 +22,7 @@ from hbnn._types import Array, Floats
 from hbnn.fusion import fuse
 from hbnn.prediction import BLOCK
 from hbnn.tables._predictions import (
+    PRECISE,
     Precision,
     Prediction,
     disperse,
@@ -230,6 +232,7 @@ def fit_network(
     asked: Table | None = None,
     most: int = 1,
     cores: int = 1,
+    tell: bool = False,
     **options: Any,
 ) -> Fit:
     """Sample the network of `build_network` with NUTS, and keep at most 1,000 draws. Refuses what `build_network` does.
@@ -247,6 +250,7 @@ def fit_network(
     asked : rows to be predicted, of known groups or new ones; the precision is measured at up to 200 of them
     most : runs of `sampler`, at most
     cores : as in `sampling.sample_nuts`
+    tell : whether to print, after each run, how exact the predictions are, and how long the next one takes
 
     Source: Hoffman and Gelman (2014), The No-U-Turn Sampler, JMLR 15; the verdict as `diagnostics.verdict`; the weights
     as `weigh_chains`.
@@ -273,7 +277,8 @@ def fit_network(
     there = np.unique(used.group)
     groups = tuple(rows.groups[g] for g in there)
     later = np.random.SeedSequence(seed).generate_state(most)[1:].tolist()
-    tree, precision, weights = sampling.sample_nuts(data, seed=seed, cores=cores, **settings), None, None
+    start, precision, weights = time.perf_counter(), None, None
+    tree = sampling.sample_nuts(data, seed=seed, cores=cores, **settings)
     while True:
         posterior = _read_weights(tree, there)
         flat = {k: v.reshape(-1, *v.shape[2:]) for k, v in posterior.items()}
@@ -286,6 +291,11 @@ def fit_network(
         precision = _measure(fit, asked, n_chains, seed)
         if precision.usable or not later:
             break
+        if tell:
+            each = (time.perf_counter() - start) / (most - len(later))
+            found = f"known to {precision.share:.0%} of an outcome's sd, where {PRECISE:.0%} is wanted"
+            more = f"{settings['chains']} more take {say_time(each)}, at most {len(later)} time{'s' * (len(later) > 1)}"
+            print(f"  {n_chains} chains: {found}; {more}", flush=True)
         tree = sampling.join_chains(tree, sampling.sample_nuts(data, seed=later.pop(0), cores=cores, **settings))
     verdict = _judge(fit, used, posterior, tree) if judged else None
     n = len(flat["w2"])

@@ -270,8 +270,8 @@ def read_table(
     names: tuple[str, ...] = ()
     if outcome is not None:
         empty = missing[outcome].to_numpy()
-        wanted = "a value in each row; rows to predict go into a table of their own, read with outcome=None "
-        wanted += f"(answer: predict=frame[frame[{outcome!r}].isna()], and the others as the first argument)"
+        wanted = "a value in each row; rows to predict go into a table of their own: --predict FILE on the command "
+        wanted += f"line, or answer(frame.dropna(subset={outcome!r}), predict=frame[frame[{outcome!r}].isna()], ...)"
         complain(f"outcome {outcome!r}", empty, "is missing", wanted)
         complain(f"outcome {outcome!r}", doubt(outcome), f"holds {_show(text[outcome][doubt(outcome)])},", which)
         if not empty.all():

@@ -73,7 +73,7 @@ STRENGTHS = np.array([0.01, 0.1, 1.0, 10.0])
 TREES: dict[str, Any] = {"max_iter": (30, 100), "max_leaf_nodes": (4, 15), "learning_rate": (0.03, 0.1)}
 SHORT_SAMPLER: dict[str, Any] = {"chains": 2, "draws": 300, "tune": 400, "target_accept": 0.9}  # in each fold
 RUN: dict[str, Any] = {"chains": 4, "draws": 500, "tune": 500, "target_accept": 0.95}  # of a network that is handed out
-MOST = 5  # runs of it
+MOST = 3  # runs of it
 REFITS = {"line": 200, "quadratic": 200, "trees": 40}  # to rows drawn again: what a rival does not know of a mean
 SLOW = "hierarchical line"  # compiles in each fold
 UNSEEN = 1e-3  # probability of a class that was not among the training rows, before all are made to add up to one
@@ -415,17 +415,18 @@ class Comparison:
         size = plus_minus(behind, error)
         simpler = f"{NAMES[best]} is ahead of it by {size}, which is not clear" if chosen not in (best, NETWORK) else ""
         what = "rows of known groups" if over == "rows" else "groups that were left out whole"
-        few = f" (fewer than {FEW_GROUPS} groups)" if self.by == "rows" else ""
-        unit = f"nats per row (standard error over {self.by}{few})"
+        few = f", as there are fewer than {FEW_GROUPS} groups" if self.by == "rows" else ""
+        unit, over_what = "nats per row", f"standard error over {self.by}{few}"
         if NETWORK not in mean:
-            return f"Of the rivals, use {NAMES[chosen]} for {what}{f'; {simpler} ({unit})' if simpler else ''}."
+            simpler = f"; {simpler} ({unit}, {over_what})" if simpler else ""
+            return f"Of the rivals, use {NAMES[chosen]} for {what}{simpler}."
         lead, error = self.gain(NETWORK, best, over)
         text = f"Use {NAMES[chosen]} for {what}: there the network is "
         if abs(lead) <= WORSE * error:
-            text += f"about as good as the best rival, {NAMES[best]} ({plus_minus(lead, error)} {unit})"
+            text += f"about as good as the best rival, {NAMES[best]} ({plus_minus(lead, error)} {unit}, {over_what})"
         else:
             side = "ahead of" if lead > 0 else "behind"
-            text += f"{side} the best rival, {NAMES[best]}, by {plus_minus(abs(lead), error)} {unit}"
+            text += f"{side} the best rival, {NAMES[best]}, by {plus_minus(abs(lead), error)} {unit} ({over_what})"
         if WORSE * error < lead and chosen != NETWORK:
             text += ", which is not clear"
         if len(np.unique(self.group)) > 2:
@@ -690,7 +691,7 @@ def answer(
             if chosen == NETWORK:
                 fit = _network.fit_network(
                     rows, seed=seed, network=compiled, sampler=settings, judged=False, asked=asked, most=most,
-                    cores=cores,
+                    cores=cores, tell=True,
                 )  # fmt: skip
                 print(_say_fit(fit), flush=True)
                 predicted = _network.predict(fit, asked, seed=seed)
