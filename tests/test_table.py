@@ -204,7 +204,7 @@ MISSING = [np.nan] + [1.0] * 61
     [
         ("income", [np.nan] * 32 + [1.0] * 30, ["'income' is missing in 32 rows of 62 (rows 0, 1, 2 and 29 more)"]),
         ("town", MISSING, ["group 'town' is missing in 1 row of 62 (row 0)", "none called NA"]),
-        ("moved", MISSING, ["outcome 'moved' is missing in 1 row of 62 (row 0)", "outcome=None"]),
+        ("moved", MISSING, ["outcome 'moved' is missing in 1 row of 62 (row 0)", "--predict FILE"]),
         ("age", ["young", "old"] + [1] * 60, ["'age' holds text, 'young' and 'old', in 2 rows of 62 (rows 0 and 1)"]),
         ("income", [np.inf] + [1.0] * 61, ["'income' is infinite or beyond 1e150 in 1 row of 62 (row 0)"]),
         ("moved", [2, *[0, 1] * 30, 0], ["'0' (31 rows), '1' (30 rows) and '2' (1 row); wanted: kind='classes'"]),
