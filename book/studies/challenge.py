@@ -9,14 +9,15 @@ together could pay. Which settings the samplers have, and whose they are, stands
 in the slowest of three runs with seeds 11, 12 and 13, asked after every hundredth draw. A run that has cost ten times
 those CPU-seconds is capped.
 
-There are five runs of each sampler on each posterior.
+There are five runs of each sampler on each posterior; of those on the hierarchical network the last two are still to be
+made.
 
 No setting was chosen by a score. What was known before: nutpie's three samplers had been seen on some of these
 posteriors (`reference_scores`, and its defaults for the budgets); and after a trial on the flat network with seed 9,
 which is none of the study's, MAMS lost a third round of tuning, which took more than the whole budget, and tunes for as
 many draws as its budget buys. The warm-ups of 400 steps, LAPS, and MEADS's many draws (it kept too few of them to be
 judged) came after all other rows. LAPS is not stopped by the clock, but on the hierarchical network only half a unit
-was tried: more would have cost more than the ten times.
+was tried, as one unit would have cost more than ten times nutpie's CPU-seconds.
 """
 
 from dataclasses import dataclass
