@@ -554,12 +554,49 @@ def test_more_groups_than_trees_can_tell_apart_are_told_apart_by_their_means(mon
     assert error < 2.5  # levels differ by 5, noise is 1: by number the error would stay near 5
 
 
+def test_a_hierarchical_line_is_a_network_without_units():
+    """Three features: one slope is the same in all groups, one differs, one is zero; a fourth of groups is left out."""
+    rng, g = np.random.default_rng(3), np.repeat(np.arange(24), 12)
+    x, slope, level = rng.normal(size=(g.size, 3)), rng.normal(1, 1, 24), rng.normal(0, 2, 24)
+    mean = level[g] + 2 * x[:, 0] + slope[g] * x[:, 1]
+    y = mean + rng.normal(0, 0.5, g.size)
+    frame = pd.DataFrame({"g": g, "a": x[:, 0], "b": x[:, 1], "c": x[:, 2], "y": y})
+    rows = tables.read_table(frame, group="g", features=["a", "b", "c"], outcome="y")
+    known = np.flatnonzero(g % 4 > 0)
+    network = tables.compile_network(rows, n_units=0)
+    fit = tables.fit_network(rows, seed=1, network=network, index=known, sampler={"draws": 300}, judged=False)
+    sds = fit.spread * fit.draws["w2_sd"].mean(axis=0) / fit.width
+    np.testing.assert_allclose(sds, [0, slope[g[known]].std(), 0], atol=0.3)
+    for part in (known, np.flatnonzero(g % 4 == 0)):  # rows of groups that were seen, and of others
+        draws = tables.predict(fit, rows.take(part), seed=1).draws
+        missed = (draws.mean(axis=0) - mean[part]) / draws.std(axis=0)
+        assert 0.6 < np.sqrt(np.mean(missed**2)) < 1.4
+    new, three = rows.take(g == 0), rows.take(np.flatnonzero(g == 0)[:3])
+    told = tables.predict_new_group(fit, new, three, seed=1).draws.std(axis=0).mean()
+    assert told < 0.5 * tables.predict(fit, new, seed=1).draws.std(axis=0).mean()
+
+
+def test_lines_of_several_classes_share_their_slopes(frame):
+    rows = read(frame, "by")
+    fit = tables.fit_network(rows, seed=1, sampler=SHORT, judged=False, n_units=0)
+    assert fit.draws["w2"].shape[1:] == (2, 3)
+    assert fit.draws["b2"].shape[1:] == (4, 3)
+    assert np.isfinite(tables.score_rows(tables.predict(fit, rows), rows)).all()
+
+
+def test_what_rows_of_a_group_share_is_told_from_what_they_do_not():
+    rng, group = np.random.default_rng(0), np.repeat(np.arange(200), np.resize([3, 10], 200))
+    missed = rng.normal(0, 2, 200)[group] + rng.normal(size=len(group))
+    assert abs(_rivals._find_shared(missed, group) - 0.8) < 0.05
+    assert _rivals._find_shared(rng.normal(size=len(group)), group) < 0.05
+
+
 def test_a_group_on_both_sides_of_a_fold_is_noticed(straight, monkeypatch):
     fake = make_fit("real")
     monkeypatch.setattr(_network, "fit_network", lambda *a, **k: fake)
     rows = make_rows(fake, group=None)
     with pytest.raises(RuntimeError, match="both sides"):
-        _rivals._predict_network(rows, np.arange(8), rows, None, 0, None, True)
+        _rivals._predict_fold(rows, np.arange(8), rows, None, 0, None, True)
 
 
 def test_an_unknown_rival_is_refused(straight):
@@ -685,7 +722,7 @@ def fit_made_up(rows, *, index=slice(None), asked=None, **_):
 def test_from_a_table_to_a_file_in_one_call(tmp_path, capsys, monkeypatch, model):
     """A made-up network is no good: a rival is handed out in full, unless the network is asked for."""
     monkeypatch.setattr(_network, "fit_network", fit_made_up)
-    monkeypatch.setattr(_rivals.sampling, "compile_nuts", lambda _: None)
+    monkeypatch.setattr(sampling, "compile_nuts", lambda _: None)
     frame = advice.make_known("none", 1)
     asked = pd.concat([frame.iloc[:5], frame.iloc[:5].assign(g="new", a=9.0)]).drop(columns="y")
     found = tables.answer(
@@ -693,7 +730,7 @@ def test_from_a_table_to_a_file_in_one_call(tmp_path, capsys, monkeypatch, model
         n_folds=2, rivals=("line",), model=model,
     )  # fmt: skip
     said = capsys.readouterr().out
-    for text in ("kind='real'", "'new'", "5 rows to predict lie outside", "10 rows by a line", "to go"):
+    for text in ("kind='real'", "'new'", "5 rows to predict outside", "10 rows predicted by a line", "to go"):
         assert text in said
     assert ("weighted by how well" in said) == (model == "network")
     assert found.advice.startswith("Use a line")
@@ -705,13 +742,13 @@ def test_from_a_table_to_a_file_in_one_call(tmp_path, capsys, monkeypatch, model
     if model is None:
         assert found.fit is None
         assert (written["mean_high"] > written["mean_low"]).all()
-        assert written["noise"][9] > 1.3 * written["noise"][0]  # a new group's level is not known
+        assert written["ignorance"][9] > 2 * written["ignorance"][0]  # a new group's level is not known
     else:
         assert written["ignorance"][5:].mean() > written["ignorance"][:5].mean()
 
 
 def test_many_rows_are_answered_in_full_by_rivals(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(_rivals.sampling, "compile_nuts", stop)
+    monkeypatch.setattr(sampling, "compile_nuts", stop)
     frame, written = advice.make_known("none", 1), []
     options = {"group": "g", "features": ["a", "b"], "outcome": "y", "seed": 1, "n_folds": 2, "rivals": ("line",)}
     for many in (10**6, 100):
@@ -728,7 +765,7 @@ def stop(*_, **__):
 
 
 def test_an_interrupted_answer_leaves_what_is_finished(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(_rivals.sampling, "compile_nuts", stop)
+    monkeypatch.setattr(sampling, "compile_nuts", stop)
     frame = advice.make_known("none", 1)
     options = {"group": "g", "features": ["a", "b"], "outcome": "y", "seed": 1, "n_folds": 2, "rivals": ("line",)}
     found = tables.answer(frame, **options, out=tmp_path / "p.csv")
@@ -853,7 +890,7 @@ def test_a_file_of_something_else_is_no_fit(tmp_path):
 @pytest.mark.parametrize("kind", ["real", "binary", "counts", "share"])
 def test_the_command_writes_predictions_a_report_and_a_fit(tmp_path, capsys, monkeypatch, kind):
     monkeypatch.setattr(_network, "fit_network", fit_made_up)
-    monkeypatch.setattr(_rivals.sampling, "compile_nuts", (lambda _: None) if kind == "real" else stop)
+    monkeypatch.setattr(sampling, "compile_nuts", (lambda _: None) if kind == "real" else stop)
     frame = advice.make_known("none", 1)
     made = {"real": lambda y: y, "binary": lambda y: np.where(y > 0, "up", "down"), "share": expit}
     frame["y"] = made.get(kind, lambda y: np.random.default_rng(0).poisson(np.exp(y)))(frame["y"])

@@ -25,7 +25,7 @@ HERE = {name for name in PINNED if "; " not in PINNED[name][0].splitlines()[0]} 
 # imported where it is asked for; a chapter that asks would fail in `make binder-check`
 LAZY = {
     "jax": "PyTensor's third backend; every chapter samples by Numba",
-    "bambi": "`rivals`: a study fits them, chapters read its table",
+    "bambi": "a rival in studies, whose tables chapters read",
     "gpboost": "the same",
     "scoringrules": "the same",
     "blackjax": "studies of other engines",

@@ -7,12 +7,12 @@ python -m hbnn hives.csv --group hive --outcome gain --predict asked.csv --repor
 import argparse
 import sys
 from collections.abc import Sequence
-
-import pandas as pd
+from pathlib import Path
 
 from hbnn import tables
 from hbnn._text import join
-from hbnn.tables._read import KINDS
+from hbnn.tables._read import KINDS, check_columns, read_csv
+from hbnn.tables._rivals import NAMES
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -31,32 +31,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rivals", nargs="+", default=rivals, choices=rivals, metavar="NAME", help="%(choices)s")
     parser.add_argument("--out", default="predictions.csv", help="default: %(default)s")
     parser.add_argument("--report", help="write a report into this HTML file (needs matplotlib)")
-    parser.add_argument("--save", help="keep the network's fit in this netCDF file, where the network predicts")
+    parser.add_argument("--save", help="keep the fit of the network or the hierarchical line in this netCDF file")
     parser.add_argument("--sep", default=",", help="between columns, default: %(default)s")
     parser.add_argument("--decimal", choices=(".", ","), help="the decimal point")
     parser.add_argument("--encoding", default="utf-8", help="of the files, default: %(default)s")
     parser.add_argument("--seed", type=int, default=1, help="default: %(default)s")
     asked = vars(parser.parse_args(arguments))
-    report, save = asked.pop("report"), asked.pop("save")
+    save = asked.pop("save")
     try:
         if asked["features"] is None:
-            head = pd.read_csv(asked["table"], sep=asked["sep"], encoding=asked["encoding"], nrows=0, dtype=str)
-            used = (asked["group"], asked["outcome"], *asked["ids"])
-            asked["features"] = names = [name.strip() for name in head.columns if name.strip() not in used]
+            path, used = Path(asked["table"]), [asked["group"], asked["outcome"], *asked["ids"]]
+            frame = read_csv(path, asked["sep"], asked["encoding"])
+            check_columns(frame, used, path.name)
+            asked["features"] = names = [name for name in frame.columns if name not in used]
             print(f"Features: {join(map(repr, names))}; --features names fewer. Each row counts once,")
             print("so a column of weights is a feature like any other.")
         found = tables.answer(asked.pop("table"), **asked)
     except (ValueError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
-    if report:
-        found.write_report(report)
-        print(f"{report}: the report.")
     if save and found.fit is not None:
         tables.save_fit(save, found.fit)
         print(f"{save}: the fit, for tables.load_fit.")
     elif save:
-        print(f"{save} is not written: the network does not predict, and a rival is fitted again in seconds.")
+        print(f"{save} is not written: {NAMES[found.model]} is fitted again in seconds.")
     return 0
 
 

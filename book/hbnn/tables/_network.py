@@ -41,6 +41,7 @@ type Sampler = Mapping[str, Any] | None  # chains, draws, tune, target_accept
 type Weights = dict[str, Floats]
 WEIGHTS = ("w1", "b1", "w2", "b2")
 LEAST_ROWS = 10  # of each class
+MOST_SLOPES = 6  # features of a line with a slope for each group
 KEPT = 1000  # draws
 EFFECTIVE = 50  # draws, below which a reweighted answer is refused
 SAMPLER: dict[str, Any] = {"chains": 4, "draws": 2000, "tune": 1000, "target_accept": 0.95}
@@ -52,7 +53,7 @@ SAMPLER: dict[str, Any] = {"chains": 4, "draws": 2000, "tune": 1000, "target_acc
 def build_network(
     rows: Table, *, n_units: int | None = None, vary: Literal["all", "readout"] | None = None
 ) -> pm.Model:
-    """A network with one hidden layer of tanh units for each group of a table.
+    """A network with one hidden layer of tanh units for each group of a table; or a hierarchical line, without one.
 
     Features, and a real outcome, are standardised over all rows. Weights are mu + sd z. Counts are negative binomial:
     the output is the log of their mean, from that of all rows, and rates vary by a share of themselves, "noise", with a
@@ -60,11 +61,13 @@ def build_network(
     for it (a reasonable prior on 1/alpha would be far from it); and one, where rates vary as an exponential does, is
     about the most that is met with.
 
-    Source: Simpson et al. (2017), Penalising Model Component Complexity, Statistical Science 32, for the prior.
+    Source: Simpson et al. (2017), Penalising Model Component Complexity, Statistical Science 32, for that prior;
+    Westfall (2017), arXiv 1702.01201, for those of a line, which Bambi has: sds of 2.5.
 
     Parameters
     ----------
-    n_units : hidden units; default 6 for numbers and for several classes, 10 for two
+    n_units : hidden units; default 6 for numbers and for several classes, 10 for two. With 0, each group has a line: a
+        level, and slopes unless there are several classes or more than 6 features; each with a group sd of its own
     vary : the layers that differ between groups; default "all" for two classes, else "readout": if hidden weights of
         each group's own are asked of numbers or several classes, chains rarely agree
 
@@ -91,33 +94,40 @@ def build_network(
     """
     _check_rows(rows)
     n_units = (10 if rows.kind == "binary" else 6) if n_units is None else n_units
-    check_count(n_units, "n_units")
+    if n_units:
+        check_count(n_units, "n_units")
     vary = ("all" if rows.kind == "binary" else "readout") if vary is None else vary
     if vary not in ("all", "readout"):
         raise ValueError(f"vary={vary!r}; wanted: 'all' or 'readout'")
     X, y, (_, _, level, _) = _standardise(rows)
-    coords = {"group": rows.groups, "feature": rows.features, "hidden": range(n_units)}
+    coords = {"group": rows.groups, "feature": rows.features} | ({"hidden": range(n_units)} if n_units else {})
+    below, wide = ("hidden", 1) if n_units else ("feature", 2.5)
     output = ("class",) if rows.kind == "classes" else ()
 
     def share(name: str, *dims: str) -> Any:  # one for all groups
-        return pm.Normal(name, 0, 1, dims=dims)
+        return pm.Normal(name, 0, wide, dims=dims)
 
     def differ(name: str, *dims: str) -> Any:  # for every group: a common mean, a group sd, offsets
-        mu = pm.Normal(f"{name}_mu", 0, 1, dims=dims)
-        sd = pm.HalfNormal(f"{name}_sd", 1)
+        mu = pm.Normal(f"{name}_mu", 0, wide, dims=dims)
+        sd = pm.HalfNormal(f"{name}_sd", wide, dims=() if n_units else dims)
         z = pm.Normal(f"{name}_z", 0, 1, dims=("group", *dims))
         return pm.Deterministic(name, mu + sd * z, dims=("group", *dims))
 
     with pm.Model(coords=coords | ({"class": rows.classes} if output else {})) as model:
         X, g = pm.Data("X", X, dims=("obs", "feature")), pm.Data("g", rows.group, dims="obs")
         seen = pm.Data("seen", y, dims="obs")
-        if vary == "all":
+        if not n_units:
+            h = X
+        elif vary == "all":
             z1 = (X[:, :, None] * differ("w1", "feature", "hidden")[g]).sum(axis=1)
             h = pm.math.tanh(z1 + differ("b1", "hidden")[g])
         else:
             h = pm.math.tanh(X @ share("w1", "feature", "hidden") + share("b1", "hidden"))
-        w2 = differ("w2", "hidden", *output)[g]
-        out = ((h[:, :, None] if output else h) * w2).sum(axis=1) + differ("b2", *output)[g]
+        if n_units or (len(rows.features) <= MOST_SLOPES and not output):
+            out = ((h[:, :, None] if output else h) * differ("w2", below, *output)[g]).sum(axis=1)
+        else:
+            out = h @ share("w2", below, *output)
+        out = out + differ("b2", *output)[g]
         if rows.kind == "binary":
             pm.Bernoulli("y", logit_p=out, observed=seen, dims="obs")
         elif rows.kind == "classes":
@@ -208,7 +218,8 @@ def compile_network(rows: Table, **options: Any) -> Compiled:
     >>> int(network.n_dim)  # unknowns
     19
     """
-    return sampling.compile_nuts(fuse(build_network(rows, **options), check=False))
+    model = build_network(rows, **options)
+    return sampling.compile_nuts(fuse(model, check=False) if "hidden" in model.coords else model)
 
 
 def merge_sampler(sampler: Sampler) -> dict[str, Any]:
@@ -313,10 +324,14 @@ def _read_weights(tree: xr.DataTree, there: Places) -> Weights:
     """Weights of all networks, (chain, draw, …), of the groups that are there."""
     posterior = {str(name): values.values for name, values in tree["posterior"].to_dataset().items()}
     for name in [name for name in WEIGHTS if f"{name}_z" in posterior]:
-        z = posterior.pop(f"{name}_z")[:, :, there]
-        sd = posterior[f"{name}_sd"].reshape(*z.shape[:2], *[1] * (z.ndim - 2))
-        posterior[name] = posterior[f"{name}_mu"][:, :, None] + sd * z
+        z, mu = posterior.pop(f"{name}_z")[:, :, there], posterior[f"{name}_mu"]
+        posterior[name] = mu[:, :, None] + _widen(posterior[f"{name}_sd"], mu)[:, :, None] * z
     return {name: values for name, values in posterior.items() if not name.endswith("__")}
+
+
+def _widen(sd: Floats, mu: Floats) -> Floats:
+    """Group sds with as many axes as the means: one for all of them, or one for each."""
+    return sd.reshape(*sd.shape, *[1] * (mu.ndim - sd.ndim))
 
 
 def _spread(rows: Table, most: int) -> Table:
@@ -451,7 +466,7 @@ def predict_new_group(
     rng, n_draws = np.random.default_rng(seed), len(fit.draws["w2"])
     X, X_known = ((part.values - fit.center) / fit.width for part in (rows, known))
     known = replace(known, share=fit.share)
-    exact = fit.kind in ("real", "share") and "w1_mu" not in fit.draws
+    exact = fit.kind in ("real", "share") and "w1_mu" not in fit.draws and "w2_mu" in fit.draws
     if exact:
         weights, logw = _condition(fit, X_known, (known.target - fit.level) / fit.spread, rng)
         each = np.arange(n_draws)
@@ -475,18 +490,19 @@ def predict_new_group(
 
 def _pick_weights(fit: Fit, g: int) -> Weights:
     """Weights of one group of the fit, (draw, …) each."""
-    return {n: fit.draws[n][:, g] if f"{n}_mu" in fit.draws else fit.draws[n] for n in WEIGHTS}
+    own = [name for name in WEIGHTS if name in fit.draws]
+    return {name: fit.draws[name][:, g] if f"{name}_mu" in fit.draws else fit.draws[name] for name in own}
 
 
 def _draw_weights(fit: Fit, n_offsets: int, rng: np.random.Generator) -> Weights:
     """Weights of a new group, (draw * offset, …) each: mu + sd z with z from its prior."""
     weights = {}
-    for name in WEIGHTS:
+    for name in [name for name in WEIGHTS if name in fit.draws]:
         varies = f"{name}_mu" in fit.draws
         mean = np.repeat(fit.draws[f"{name}_mu" if varies else name], n_offsets, axis=0)
         if varies:
-            sd = np.repeat(fit.draws[f"{name}_sd"], n_offsets)
-            mean = mean + sd.reshape(-1, *[1] * (mean.ndim - 1)) * rng.normal(size=mean.shape)
+            sd = np.repeat(fit.draws[f"{name}_sd"], n_offsets, axis=0)
+            mean = mean + _widen(sd, mean) * rng.normal(size=mean.shape)
         weights[name] = mean
     return weights
 
@@ -500,7 +516,8 @@ def _condition(fit: Fit, X: Floats, y: Floats, rng: np.random.Generator) -> tupl
     h = _hide(prior, X)
     h = np.concatenate([h, np.ones((*h.shape[:2], 1))], axis=2)  # (draw, obs, hidden + 1)
     mu = np.column_stack([draws["w2_mu"], draws["b2_mu"]])
-    sd = np.column_stack([np.repeat(draws["w2_sd"][:, None], h.shape[2] - 1, axis=1), draws["b2_sd"]])
+    w2_sd = np.broadcast_to(_widen(draws["w2_sd"], draws["w2_mu"]), draws["w2_mu"].shape)
+    sd = np.column_stack([w2_sd, draws["b2_sd"]])
     noise = draws["noise"][:, None]
     off = (y - (h @ mu[:, :, None])[..., 0]) / noise
     scaled = h * sd[:, None] / noise[:, None]  # the read-out is mu + sd z, and z standard normal
@@ -514,7 +531,9 @@ def _condition(fit: Fit, X: Floats, y: Floats, rng: np.random.Generator) -> tupl
 
 
 def _hide(weights: Weights, X: Floats) -> Floats:
-    """Hidden units, (draw, obs, hidden)."""
+    """Hidden units, (draw, obs, hidden); of a line, which has none, the features."""
+    if "w1" not in weights:
+        return np.broadcast_to(X, (len(weights["w2"]), *X.shape))
     return np.tanh(X @ weights["w1"] + weights["b1"][:, None])
 
 

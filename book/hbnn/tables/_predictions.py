@@ -34,7 +34,6 @@ class Prediction:
     noise: Floats | None = None  #: (draw, 1) or (draw, row), sd of a number about its mean, in its unit
     effective: float = np.nan  #: the number of posterior draws, the effective one where they were weighted
     classes: tuple[str, ...] = ()  #: of several, in the order of the last axis of `draws`; () for two, or a number
-    precision: "Precision | None" = None  #: of draws from several chains
     counts: bool = False  #: whether the number is a count, negative binomial about its mean; else it is normal
     share: float = 0.0  #: 1 or 100, where the number is a share of it, whose logit `draws` and `noise` are about
 
@@ -398,6 +397,8 @@ def write_predictions(
 ) -> pd.DataFrame:
     """Write what `tabulate_predictions` returns into a CSV file, all or nothing; earlier predictions are replaced.
 
+    Figures are written with six digits.
+
     Raises
     ------
     ValueError
@@ -415,11 +416,14 @@ def write_predictions(
     >>> again.shape == written.shape == (40, 8)
     True
     """
-    path = check_path(path)
+    path, prediction = check_path(path), _to_prediction(prediction, rows)
     frame = tabulate_predictions(rows, prediction, interval=interval, extra=extra)
     part = path.with_name(f".{path.name}.part")
+    figures = [name for name in name_figures(prediction.kind, prediction.classes) if frame[name].dtype.kind == "f"]
     try:
-        frame.to_csv(part, index=False)
+        frame.assign(**{name: frame[name].map("{:.6g}".format).astype(float) for name in figures}).to_csv(
+            part, index=False
+        )
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)

@@ -85,7 +85,7 @@ class Table:
     def __str__(self) -> str:
         """What was read, in a sentence for each: rows and groups, the outcome and what it was taken for."""
         n, outcome = self.count()[0], self.columns["outcome"]
-        read = f"{len(self.values):,} rows in {len(self.groups)} groups of {self.columns['group']!r}"
+        read = f"{say_rows(len(self.values))} in {len(self.groups)} groups of {self.columns['group']!r}"
         read += f" ({n.min():,} to {n.max():,} rows each), {len(self.features)} features"
         if self.y is None:
             read += ", no outcome."
@@ -95,7 +95,7 @@ class Table:
             read += f".\n{outcome!r} {what}, from {self.y.min():.4g} to {self.y.max():.4g} (kind={self.kind!r})."
         else:
             counts = np.bincount(self.y, minlength=len(self.classes))
-            found = join((f"{c!r} ({k:,} rows)" for c, k in zip(self.classes, counts, strict=True)), MOST_CLASSES)
+            found = join((f"{c!r} ({say_rows(k)})" for c, k in zip(self.classes, counts, strict=True)), MOST_CLASSES)
             ends = f"; probabilities are of {self.classes[1]!r}" if self.kind == "binary" else ""
             read += f".\n{outcome!r} has {len(self.classes)} classes, {found} (kind={self.kind!r}){ends}."
         return "\n".join([read, *(f"Note: {note}" for note in self.notes)])
@@ -199,17 +199,17 @@ def read_table(
     if isinstance(source, pd.DataFrame):
         frame, unit, name = source.rename(columns=str), "row", "the table"
     else:
-        frame, unit, name = _read_csv(Path(source), sep, encoding), "line", Path(source).name
+        frame, unit, name = read_csv(Path(source), sep, encoding), "line", Path(source).name
     doubtful, decimal = decimal is None and unit == "line" and sep != ",", decimal or "."
     used = [*features, group, *([] if outcome is None else [outcome])]
-    _check_columns(frame, [*used, *ids], name)
+    check_columns(frame, [*used, *ids], name)
     text = frame[used].apply(_to_text)
     missing = frame[used].isna() | text.isin(NOTHING)
     number, complaints = frame.index.to_numpy(), []
 
     def locate(mask: Mask | pd.Series) -> str:
-        n, s, where = int(mask.sum()), "s" if mask.sum() > 1 else "", join(map(str, number[mask]), FEW)
-        return f" in {n:,} row{s} of {len(mask):,} ({unit}{s} {where})"
+        where = join(map(str, number[mask]), FEW)
+        return f" in {say_rows(mask.sum())} of {len(mask):,} ({unit}{'s' * int(mask.sum() > 1)} {where})"
 
     def complain(of: str, mask: Mask | pd.Series, what: str, wanted: str) -> None:
         if mask.any():
@@ -249,7 +249,9 @@ def read_table(
             complain(of, many, f"holds {_show(text[feature][many])},", wanted)
             columns_of |= {f"{feature}={w}": (told == w).to_numpy(float) for w in levels[feature][1:]}
             if empty.any():
-                notes.append(f"{feature!r} is missing in {empty.sum():,} rows; {MISSING!r} is a word of its own there.")
+                notes.append(
+                    f"{feature!r} is missing in {say_rows(empty.sum())}; {MISSING!r} is a word of its own there."
+                )
             continue
         found = frame[feature][wrong].astype(str)
         complain(of, wrong, *_say_text(found, "numbers, or words in all rows", decimal))
@@ -263,7 +265,7 @@ def read_table(
             columns_of[f"{feature}={MISSING}"] = empty.astype(float)
             if empty.any():
                 filled = f"the mean, {fill:.4g}, is filled in, and '{feature}={MISSING}' marks these rows."
-                notes.append(f"{feature!r} is missing in {empty.sum():,} rows; {filled}")
+                notes.append(f"{feature!r} is missing in {say_rows(empty.sum())}; {filled}")
     values = np.column_stack(list(columns_of.values()))
     complain(f"group {group!r}", missing[group], "is missing", "a name or number in each row, none called NA or None")
     y: Any = None
@@ -307,6 +309,11 @@ def read_table(
     )
 
 
+def say_rows(n: int | np.integer) -> str:
+    """Text such as "1 row" or "1,234 rows"."""
+    return f"{n:,} row{'s' * int(n != 1)}"
+
+
 def _is_word(words: pd.Series, is_text: Mask) -> bool:
     """Whether a feature is words: no numbers among which there is text, no dates, no numbers in another spelling."""
     spelled = words.str.fullmatch(rf"-?[\d.,]*|{DATE}").any()
@@ -337,12 +344,12 @@ def _look(
         found, counts = np.unique(column, return_counts=True)
         often = found[counts.argmax()]
         rest = column[column != often]
-        if counts.max() < max(5, 0.05 * len(column)) or len(np.unique(rest)) < 10:
+        if counts.max() < max(5, 0.01 * len(column)) or len(np.unique(rest)) < 10:
             continue
         away = max(often - rest.max(), rest.min() - often)
         if away > np.ptp(rest) / 2:
             notes.append(
-                f"{name!r} is {often:g} in {counts.max():,} rows, far from all others ({rest.min():.4g} to "
+                f"{name!r} is {often:g} in {say_rows(counts.max())}, far from all others ({rest.min():.4g} to "
                 f"{rest.max():.4g}). If it means missing, leave these rows out."
             )
     for name, column in columns.items() if y is not None and kind != "classes" else ():
@@ -368,7 +375,7 @@ def _check_kind(kind: Kind | None, classes: Sequence[Any] | None, outcome: str |
         raise ValueError(f"classes={classes!r} with kind={kind!r}; wanted: {wanted}")
 
 
-def _read_csv(path: Path, sep: str, encoding: str) -> pd.DataFrame:
+def read_csv(path: Path, sep: str, encoding: str) -> pd.DataFrame:
     """A CSV file as text, indexed by line; blank lines are left out, but counted."""
     try:  # no header: pandas would give a second column of one name another name, and take a first one for an index
         lines = pd.read_csv(path, sep=sep, header=None, dtype=str, keep_default_na=False, na_values="",
@@ -379,15 +386,17 @@ def _read_csv(path: Path, sep: str, encoding: str) -> pd.DataFrame:
         wanted += "pandas (read_excel, read_parquet) and pass the frame"
         raise Refused(f"{path.name} is no table: {str(error).strip()}; wanted: {wanted}") from None
     lines.index += 1
+    lines = lines.loc[:, ~(lines.iloc[0].isna() & lines.isna().all())]  # columns of marks alone
     return lines.iloc[1:].dropna(how="all").set_axis(lines.iloc[0].fillna("").str.strip().tolist(), axis=1)
 
 
-def _check_columns(frame: pd.DataFrame, columns: list[str], name: str) -> None:
+def check_columns(frame: pd.DataFrame, columns: list[str], name: str) -> None:
     """Refuse columns that are not there, with those that are, two of one name, and a table without rows."""
     there = list(frame.columns)
     for column in columns:
         if column not in there:
-            hint = f"; {SEPARATOR}" if len(there) == 1 else guess(str(column), there)
+            joined = len(there) == 1 or any(mark in str(there[0]) for mark in ";\t|")
+            hint = f"; {SEPARATOR}" if joined else guess(str(column), there)
             raise Refused(f"{name} has no column {column!r}; there are {join(map(repr, there))}{hint}")
         if columns.count(column) > 1 or there.count(column) > 1:
             raise Refused(f"column {column!r} is there or asked for twice; wanted: all columns different")
@@ -439,7 +448,7 @@ def _find_kind(
     truth = TRUTH if set(seen) <= {*TRUTH, "0", "1"} else {}
     counts = seen.replace(truth).value_counts()
     values = sorted(counts.index, key=_sort_key)
-    shown = join((f"{v!r} ({counts[v]:,} row{'s' * int(counts[v] > 1)})" for v in values), 6)
+    shown = join((f"{v!r} ({say_rows(counts[v])})" for v in values), 6)
     if classes is not None:
         names = tuple(_to_text(pd.Series(list(classes))).replace(truth))
         alien = (_to_places(text, names) < 0) & ~missing
@@ -625,7 +634,7 @@ def split_rows(
         alone = rows.kind not in NUMBERS and len(np.unique(classes[index])) < 2 and not allow_one_class
         if len(index) < min_rows or alone:
             ones = f", {rows.y[index].sum():,} of class 1" if rows.kind == "binary" else ""
-            unusable.append(f"{name!r} ({len(index):,} rows{ones})")
+            unusable.append(f"{name!r} ({say_rows(len(index))}{ones})")
     if unusable:
         wanted = f"at least {min_rows} in each and both classes (or allow_one_class=True); merge or leave groups out"
         raise Refused(f"too few rows, or one class, in group {join(unusable)}; wanted: {wanted}")

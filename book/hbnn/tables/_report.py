@@ -12,7 +12,7 @@ import pandas as pd
 
 from hbnn.tables._predictions import INTERVAL, tabulate_predictions
 from hbnn.tables._read import NUMBERS, Table
-from hbnn.tables._rivals import NAMES, NETWORK, Answer
+from hbnn.tables._rivals import NAMES, Answer
 
 STYLE = """body{font:17px/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem;color:#222}
 img{max-width:100%}table{border-collapse:collapse;font-size:.85em;display:block;overflow-x:auto}
@@ -156,4 +156,4 @@ def _say_next(answer: Answer) -> str:
         f"Rows of groups {named} would teach most: there ignorance is largest, {mean.iloc[0]:.2g}{unit} in the first, "
     )
     text += f"{mean.median():.2g} in the middle one"
-    return f"{text}." if answer.model == NETWORK else f"{text} (from fits to rows drawn again)."
+    return f"{text}." if answer.fit is not None else f"{text} (from fits to rows drawn again)."

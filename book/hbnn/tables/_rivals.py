@@ -4,7 +4,6 @@
 it has not seen; differences are taken row by row, and their errors over groups.
 """
 
-import logging
 import os
 import time
 import warnings
@@ -30,11 +29,10 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, StratifiedG
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, TargetEncoder
 
-from hbnn import metrics, sampling
+from hbnn import metrics
 from hbnn._checks import check_seed
 from hbnn._text import join, plus_minus
 from hbnn._types import Array, Floats
-from hbnn.fusion import fuse
 from hbnn.tables import _network
 from hbnn.tables._network import Compiled, Fit, Sampler
 from hbnn.tables._predictions import (
@@ -45,17 +43,16 @@ from hbnn.tables._predictions import (
     disperse,
     find_below,
     log_density,
-    measure_precision,
     score_rows,
     write_predictions,
 )  # fmt: skip
-from hbnn.tables._read import NUMBERS, Kind, Places, Source, Table, make_folds, read_table
+from hbnn.tables._read import NUMBERS, Kind, Places, Source, Table, make_folds, read_table, say_rows
 
 type Over = Literal["rows", "groups"]
 NETWORK = "network"
 RIVALS = {  # the simplest first
     "line": "a line, with a level for each group",
-    "hierarchical line": "a hierarchical line (Bambi)",
+    "hierarchical line": "a hierarchical line",
     "quadratic": "squares and products, with a level for each group",
     "trees": "boosted trees",
 }
@@ -63,7 +60,6 @@ NAMES = RIVALS | {NETWORK: "the hierarchical network"}
 CLEARLY, WORSE = 2.8, 2.0  # standard errors: by which the network must lead, and a simple rival must not be behind
 FEW_GROUPS = 8  # below, errors are taken over rows
 MOST_CATEGORIES = 250  # that boosted trees can tell apart
-MOST_SLOPES = 6  # features with a slope for each group
 INNER = 5
 MANY_ROWS, MANY_GROUPS = 20_000, 1_000  # beyond, rivals alone, with two folds, two inner folds and few refits
 MANY_REFITS = 20
@@ -74,11 +70,11 @@ TREES: dict[str, Any] = {"max_iter": (30, 100), "max_leaf_nodes": (4, 15), "lear
 SHORT_SAMPLER: dict[str, Any] = {"chains": 2, "draws": 300, "tune": 400, "target_accept": 0.9}  # in each fold
 RUN: dict[str, Any] = {"chains": 4, "draws": 500, "tune": 500, "target_accept": 0.95}  # of a network that is handed out
 MOST = 3  # runs of it
+LONGER = 5  # times as long as a fold, roughly, a run takes
 REFITS = {"line": 200, "quadratic": 200, "trees": 40}  # to rows drawn again: what a rival does not know of a mean
-SLOW = "hierarchical line"  # compiles in each fold
+LINE = "hierarchical line"
+SAMPLED: dict[str, dict[str, Any]] = {LINE: {"n_units": 0}, NETWORK: {}}  # by NUTS; options of `build_network`
 UNSEEN = 1e-3  # probability of a class that was not among the training rows, before all are made to add up to one
-BAMBI = {"chains": 2, "draws": 400, "tune": 400}  # in each fold
-LONG_BAMBI = {"chains": 4, "draws": 1000, "tune": 1000}  # of what is handed out
 
 
 # --- rivals
@@ -87,7 +83,8 @@ LONG_BAMBI = {"chains": 4, "draws": 1000, "tune": 1000}  # of what is handed out
 def fit_rival(
     name: str, rows: Table, train: Places, test: Places, *, seed: int, new_groups: bool = False, refits: int = 0
 ) -> Prediction:
-    """Predictions of a rival for rows that it has not seen: of one draw, or one for each refit; Bambi has its own.
+    """Predictions of a rival for rows that it has not seen: of one draw, or one for each refit; the hierarchical
+    line is that of `build_network` with no units, of 600 draws.
 
     All settings are tuned by cross-validation within the training rows, over rows or, with `new_groups`, over groups.
     The group is a column of 0 and 1 each; for trees a category, or, where there are more than they can tell apart, the
@@ -102,7 +99,7 @@ def fit_rival(
     refits : fits to rows drawn anew within each group, with replacement, at the settings that were chosen: their spread
         about the one fit says how far a mean is unknown (the bootstrap)
 
-    Source: Pedregosa et al. (2011), JMLR 12; Capretto et al. (2022), Bambi, Journal of Statistical Software 103.
+    Source: Pedregosa et al. (2011), JMLR 12.
 
     Examples
     --------
@@ -123,11 +120,11 @@ def fit_rival(
         return Prediction(mean, disperse(mean, 1.0), 1.0, counts=True)
     if not number and len(np.unique(y[train])) == 1:  # nothing to tell apart
         return _give_classes(rows, np.ones((1, len(test), 1)), y[train][:1])
+    if name == LINE:
+        return _predict_fold(rows, train, rows.take(test), None, seed, None, new_groups, **SAMPLED[LINE])
     many = is_many(len(train), len(rows.groups))
     center, width = _network.measure_columns(rows.values[train])
     X = (rows.values - center) / width
-    if name == SLOW:
-        return _fit_bambi(rows, X, train, test, seed, BAMBI if refits == 0 else LONG_BAMBI)
     if name == "trees":
         model, grid = _make_trees(X.shape[1], len(np.unique(g[train])), rows.kind, seed)
         X = np.column_stack([X, g])
@@ -266,49 +263,6 @@ def _give_classes(rows: Table, p: Floats, seen: NDArray[np.integer]) -> Predicti
     """The Prediction that probabilities (draw, row, class seen) make."""
     full = _fill_classes(p, seen, len(rows.classes))
     return Prediction(full[..., 1] if rows.kind == "binary" else full, None, float(len(p)), rows.classes)
-
-
-def _fit_bambi(rows: Table, X: Floats, train: Places, test: Places, seed: int, settings: dict[str, int]) -> Prediction:
-    """A line and a level for each group, and slopes of each group's own where there are few features.
-
-    A group that was not fitted is, in each draw, one of those that were, taken at random: this is Bambi's way.
-    """
-    import bambi  # takes seconds, and most need no Bambi
-
-    names = [f"x{k}" for k in np.flatnonzero(np.ptp(X[train], axis=0) > 0)]  # a constant has no slope
-    frame = pd.DataFrame(X, columns=[f"x{k}" for k in range(X.shape[1])])
-    frame["g"] = np.array([f"g{k:06d}" for k in range(len(rows.groups))])[rows.group]
-    number, counts, several = rows.kind in NUMBERS, rows.kind == "counts", rows.kind == "classes"
-    frame["y"] = np.array([f"c{k:03d}" for k in range(len(rows.classes))])[rows.y] if several else rows.target
-    slopes = [] if several or len(names) > MOST_SLOPES else names
-    formula = f"y ~ {' + '.join(['1', *names])} + ({' + '.join(['1', *slopes])} | g)"
-    families = {"real": "gaussian", "share": "gaussian", "classes": "categorical", "counts": "negativebinomial"}
-    family = families.get(str(rows.kind), "bernoulli")
-    options = {"cores": 1, "progressbar": False, "target_accept": 0.9, "compute_convergence_checks": False}
-    loggers = {logging.getLogger(name): logging.getLogger(name).level for name in ("pymc", "bambi")}
-    try:
-        for logger in loggers:
-            logger.setLevel(logging.ERROR)
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "'sample_new_groups' is deprecated")  # and wanted for other versions
-            model = bambi.Model(formula, frame.iloc[train], family=family)
-            tree = model.fit(random_seed=seed, **options, **settings)
-            new = frame.iloc[test].drop(columns="y")
-            tree = model.predict(tree, data=new, inplace=False, sample_new_groups=True, random_seed=seed)
-    finally:
-        for logger, level in loggers.items():
-            logger.setLevel(level)
-    posterior = tree["posterior"]
-    draws, sigma = posterior["mu" if number else "p"].values, None
-    if number:
-        sigma = posterior["alpha" if counts else "sigma"].values[..., None]
-        sigma = disperse(draws, sigma**-0.5) if counts else sigma
-    precision = measure_precision(*Prediction(draws, sigma, share=_find_top(rows)).to_unit())
-    draws = draws.reshape(-1, *draws.shape[2:])
-    if several:
-        return replace(_give_classes(rows, draws, np.unique(rows.y[train])), precision=precision)
-    noise = None if sigma is None else sigma.reshape(-1, sigma.shape[2])
-    return Prediction(draws, noise, float(len(draws)), precision=precision, counts=counts, share=_find_top(rows))
 
 
 # --- cross-validation
@@ -471,17 +425,20 @@ def compare_rivals(
     if "rows" not in over or not set(over) <= set(OVER):
         raise ValueError(f"over={over!r}; wanted: {OVER} or ('rows',)")
     _check_rivals(rivals)
-    network = _network.choose_network(rows, network, options)
+    compiled = {NETWORK: _network.choose_network(rows, network, options)}
     models = [*(name for name in RIVALS if name in rivals), NETWORK]
-    return _compare(rows, models, over, seed, n_folds, network, sampler)
+    return _compare(rows, models, over, seed, n_folds, compiled, sampler)
 
 
 def _compare(
     rows: Table, models: Sequence[str], over: Sequence[Over], seed: int, n_folds: int,
-    network: Compiled | None = None, sampler: Sampler = None, cores: int = 1, before: Comparison | None = None,
-    tell: bool = False,
+    compiled: dict[str, Compiled] | None = None, sampler: Sampler = None, cores: int = 1,
+    before: Comparison | None = None, tell: bool = False,
 ) -> Comparison:  # fmt: skip
     """Cross-validate some models, and put them beside those that were before."""
+    compiled = dict(compiled or {})
+    if LINE in models and LINE not in compiled:
+        compiled[LINE] = _network.compile_network(rows, **SAMPLED[LINE])
     folds, lpd, loss, levels = make_folds(rows, seed=seed, n_folds=n_folds), {}, {}, {}
     for part in over:
         fold, new = folds[part], part == "groups"
@@ -491,16 +448,20 @@ def _compare(
                 start = time.perf_counter()
                 train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
                 held = rows.take(test)
-                if name == NETWORK:
-                    predicted = _predict_network(rows, train, held, network, seed, sampler, new, cores)
+                if name in compiled:
+                    own = sampler if name == NETWORK else None
+                    predicted = _predict_fold(rows, train, held, compiled[name], seed, own, new, cores)
                 else:
                     predicted = fit_rival(name, rows, train, test, seed=seed, new_groups=new)
                 frames[0].loc[test, name] = score_rows(predicted, held)
                 frames[1].loc[test, name] = _find_loss(predicted, held)
                 frames[2].loc[test, name] = _find_level(predicted, held)
                 if k == 0 and tell:
-                    left = (time.perf_counter() - start) * fold.max()
-                    print(f"  {NAMES[name]}, new {part}: {_network.say_time(left)} to go", flush=True)
+                    each = time.perf_counter() - start
+                    left = f"{_network.say_time(each * fold.max())} to go"
+                    if name in compiled and part == over[-1]:
+                        left += f"; if it leads, {_network.say_time(LONGER * each)} more"
+                    print(f"  {NAMES[name]}, new {part}: {left}", flush=True)
         if before is not None:
             old = (before.lpd[part], before.loss[part], before.levels[part])
             frames = [pd.concat(both, axis=1) for both in zip(old, frames, strict=True)]
@@ -514,14 +475,14 @@ def _check_rivals(rivals: Sequence[str]) -> None:
         raise ValueError(f"rivals={rivals!r}; wanted: some of {', '.join(map(repr, RIVALS))}")
 
 
-def _predict_network(
+def _predict_fold(
     rows: Table, train: Places, held: Table, network: Compiled | None, seed: int, sampler: Sampler, new_groups: bool,
-    cores: int = 1,
+    cores: int = 1, **options: Any,
 ) -> Prediction:  # fmt: skip
-    """Of held-out rows: by the networks of their groups, or by networks drawn for groups that were left out."""
+    """Of held-out rows: by the networks or lines of their groups, or by ones drawn for groups that were left out."""
     short = SHORT_SAMPLER | dict(sampler or {})
     known = _network.fit_network(rows, seed=seed, network=network, index=train, sampler=short, judged=False,
-                                 cores=cores)  # fmt: skip
+                                 cores=cores, **options)  # fmt: skip
     if new_groups and {rows.groups[g] for g in np.unique(held.group)} & set(known.groups):
         raise RuntimeError("a group stands on both sides of a fold; this is a mistake in hbnn.tables: report it")
     return _network.predict(known, held, seed=seed)
@@ -560,14 +521,14 @@ class Answer:
     advice: str
     model: str  #: whose predictions they are
     predictions: pd.DataFrame
-    fit: Fit | None  #: to all rows, where the network predicts
+    fit: Fit | None  #: to all rows, where the network or the hierarchical line predicts
     seed: int
 
     def predict(self, asked: Table) -> Prediction:
         """Predictions of further rows by the same model; a rival is fitted again, in seconds."""
         if self.fit is not None:
             return _network.predict(self.fit, asked, seed=self.seed)
-        return _predict_rival(self.model, self.rows, asked, self.seed, self.comparison.loss)
+        return _predict_rival(self.model, self.rows, asked, self.seed, self.comparison)
 
     def write_report(self, path: str | Path) -> None:
         """Write a report that one looks at, one HTML file that loads nothing: the data, who was compared, who is
@@ -598,16 +559,18 @@ def answer(
     most: int = MOST,
     sampler: Sampler = None,
     cores: int | None = None,
+    report: str | Path | None = None,
     **options: Any,
 ) -> Answer:
     """From a table to predictions in a file: by the model that predicts best, in full, with its intervals.
 
-    Rivals come first, in seconds, and the best of them writes the file. Then the network is compared with them on the
-    same rows, by short chains. Where it is clearly ahead it is sampled until what it predicts is exact enough
-    (`Precision`), and its predictions take the place of the rival's. Each step prints what it found; interrupted
-    (Ctrl-C), what is finished stays. The advice is about rows of known groups, unless all rows to predict are of new
-    ones. How good predictions are, the scores say, of rows that a model has not seen, and not the file. With more than
-    20,000 rows or 1,000 groups only rivals that take seconds are asked, unless `model` asks for the network.
+    Rivals come first, in seconds, and the best of them writes the file. Then a hierarchical line, and then the network,
+    are compared with them on the same rows, by short chains. Who takes the lead is sampled until what it predicts is
+    exact enough (`Precision`), and its predictions take the place of those before. Each step prints what it found;
+    interrupted (Ctrl-C), what is finished stays. The advice is about rows of known groups, unless more than half of the
+    rows to predict are of new ones. How good predictions are, the scores say, of rows that a model has not seen, and
+    not the file. With more than 20,000 rows or 1,000 groups only rivals that take seconds are asked, unless `model`
+    asks for the network.
 
     Parameters
     ----------
@@ -617,7 +580,8 @@ def answer(
     n_folds, rivals : as in `compare_rivals`
     model : whose predictions are wanted, "network" or one of RIVALS; default: whoever is advised
     most, sampler : runs of four chains, at most, and what to change in RUN
-    cores : that chains of the network may use at once; default all. The answer is the same on any number
+    cores : that chains may use at once; default all. The answer is the same on any number
+    report : a file for `Answer.write_report`, written whenever predictions are
     options : as in `build_network`
 
     Raises
@@ -644,17 +608,20 @@ def answer(
     print(rows)
     asked = rows if predict is None else read_table(predict, outcome=None, like=rows, **columns)
     new = [name for name in asked.groups if name not in rows.groups]
+    is_new = np.isin(np.array(asked.groups)[asked.group], new)
     if predict is not None:
-        print(f"To predict: {asked}" + (f" New groups: {join(map(repr, new), 5)}." if new else ""))
-        print(*_say_far(rows, asked), sep="\n", end="")
+        print(f"To predict: {asked}")
+        if new:
+            print(f"New groups: {join(map(repr, new), 5)}, {say_rows(is_new.sum())}.")
+        for said in _say_far(rows, asked):
+            print(said)
     check_path(out)
+    if report is not None and (not Path(report).parent.is_dir() or find_spec("matplotlib") is None):
+        raise OSError(f"report={str(report)!r}; wanted: a file in a folder that exists, and matplotlib installed")
     check_names(asked, ("model", *rows.figures))
-    if rivals == tuple(RIVALS) and find_spec("bambi") is None:
-        rivals = tuple(name for name in RIVALS if name != SLOW)
-        print("Bambi is not installed: its line is not among the rivals.")
-    large = is_many(len(rows.group), len(rows.groups)) and model not in (NETWORK, SLOW)
+    large = is_many(len(rows.group), len(rows.groups)) and model not in SAMPLED
     if large:
-        rivals, n_folds = tuple(name for name in rivals if name != SLOW) or ("line",), 2
+        rivals, n_folds = tuple(name for name in rivals if name != LINE) or ("line",), 2
         print(
             f"More than {MANY_ROWS:,} rows or {MANY_GROUPS:,} groups: rivals are compared on all rows, in two folds; "
             "the network, which would take hours, is not asked. Ask it on some groups, picked at random: "
@@ -664,50 +631,69 @@ def answer(
     if model not in (None, NETWORK, *rivals):
         raise ValueError(f"model={model!r}; wanted: {NETWORK!r}, one of rivals={tuple(rivals)}, or None")
     settings = _network.merge_sampler(RUN | dict(sampler or {}))
-    built = _network.build_network(rows, **options)  # which refuses what cannot be fitted to
+    _network.build_network(rows, **options)  # which refuses what cannot be fitted to
     over: tuple[Over, ...] = OVER if new else ("rows",)
-    aim: Over = "groups" if len(new) == len(asked.groups) else "rows"
+    aim: Over = "groups" if is_new.mean() > 0.5 else "rows"
     cores = cores or os.process_cpu_count() or 1
-    quick = [name for name in RIVALS if name in rivals and name != SLOW]
+    own = SAMPLED | {NETWORK: options}
     done: Answer | None = None
+    reported = done
+    quick = [name for name in RIVALS if name in rivals and name != LINE]
     try:
-        for models in (quick, [name for name in rivals if name == SLOW], [] if large else [NETWORK]):
+        for models in (quick, [name for name in rivals if name == LINE], [] if large else [NETWORK]):
             if not models:
                 continue
-            compiled = None
-            if models == [NETWORK]:
-                print("The network is compiled.", flush=True)
-                compiled = sampling.compile_nuts(fuse(built, check=False))
-            found = _compare(
-                rows, models, over, seed, n_folds, compiled, None, cores, done.comparison if done else None, True
-            )
+            compiled = {name: _network.compile_network(rows, **own[name]) for name in models if name in own}
+            before = done.comparison if done else None
+            found = _compare(rows, models, over, seed, n_folds, compiled, None, cores, before, True)
             advice = found.advise(aim)
             chosen = model if model is not None and model in found.lpd["rows"] else found.choose(aim)
             print(advice, found, sep="\n", flush=True)
+            if done is None:
+                print("(lpd: log score of rows that a model had not seen, nats per row; higher is better)")
             if done is not None and chosen == done.model:
                 done = replace(done, comparison=found, advice=advice)
-                continue
-            fit = None
-            if chosen == NETWORK:
-                fit = _network.fit_network(
-                    rows, seed=seed, network=compiled, sampler=settings, judged=False, asked=asked, most=most,
-                    cores=cores, tell=True,
-                )  # fmt: skip
-                print(_say_fit(fit), flush=True)
-                predicted = _network.predict(fit, asked, seed=seed)
             else:
-                predicted = _predict_rival(chosen, rows, asked, seed, found.loss)
-                if predicted.precision is not None:
-                    print(predicted.precision)
-            frame = write_predictions(out, asked, predicted, extra={"model": chosen})
-            print(f"{out}: {len(frame):,} rows by {NAMES[chosen]}, {', '.join(frame.columns)}.", flush=True)
-            done = Answer(rows, found, advice, chosen, frame, fit, seed)
+                fit = None
+                if chosen in compiled:
+                    fit = _network.fit_network(
+                        rows, seed=seed, network=compiled[chosen], sampler=settings, judged=False, asked=asked,
+                        most=most, cores=cores, tell=True,
+                    )  # fmt: skip
+                    print(_say_fit(fit), flush=True)
+                    predicted = _network.predict(fit, asked, seed=seed)
+                else:
+                    predicted = _predict_rival(chosen, rows, asked, seed, found)
+                frame = write_predictions(out, asked, predicted, extra={"model": chosen})
+                print(f"{out}: {say_rows(len(frame))} predicted by {NAMES[chosen]}.", flush=True)
+                done = reported = Answer(rows, found, advice, chosen, frame, fit, seed)
+                if report is not None:
+                    done.write_report(report)
     except KeyboardInterrupt:
         if done is None:
             raise
         print(f"Interrupted: {out} has the predictions of {NAMES[done.model]}, the best of what was compared.")
     assert done is not None  # there is a rival
+    if report is not None:
+        if done is not reported:  # other models were compared since
+            done.write_report(report)
+        print(f"{report}: the report.")
+    other: Over = "rows" if aim == "groups" else "groups"
+    if model is None and 0 < is_new.sum() < len(is_new) and done.comparison.choose(other) != done.model:
+        n, better = int(np.sum(is_new == (other == "groups"))), done.comparison.choose(other)
+        known = "known" if other == "rows" else "new"
+        print(f"For the {say_rows(n)} of {known} groups {NAMES[better]} predicts better: ask for them apart.")
     return done
+
+
+def _find_shared(missed: pd.Series, group: Places) -> float:
+    """The share of the variance of misses that rows of one group have in common (analysis of variance)."""
+    n, of = np.bincount(group), np.bincount(group, missed)
+    within = np.sum((missed - (of / np.maximum(n, 1))[group]) ** 2) / max(len(group) - np.count_nonzero(n), 1)
+    size = (len(group) - np.sum(n**2) / len(group)) / (np.count_nonzero(n) - 1)
+    between = np.sum(of[n > 0] ** 2 / n[n > 0]) - of.sum() ** 2 / len(group)
+    between = max((between / (np.count_nonzero(n) - 1) - within) / size, 0.0)
+    return min(float(between / (between + within)), 0.99) if between else 0.0
 
 
 def _say_far(rows: Table, asked: Table) -> list[str]:
@@ -717,7 +703,7 @@ def _say_far(rows: Table, asked: Table) -> list[str]:
         n = int(np.sum((asked.values[:, j] < low[j]) | (asked.values[:, j] > high[j])))
         if n:
             said.append(
-                f"Note: {name!r} was seen from {low[j]:.4g} to {high[j]:.4g}; {n:,} rows to predict lie outside.\n"
+                f"Note: {name!r} was seen from {low[j]:.4g} to {high[j]:.4g}; {say_rows(n)} to predict outside of that."
             )
     return said
 
@@ -735,11 +721,12 @@ def _say_fit(fit: Fit) -> str:
     )
 
 
-def _predict_rival(name: str, rows: Table, asked: Table, seed: int, loss: dict[Over, pd.DataFrame]) -> Prediction:
+def _predict_rival(name: str, rows: Table, asked: Table, seed: int, found: Comparison) -> Prediction:
     """A rival fitted to all rows; for rows of new groups, with settings that were tuned for such.
 
     Nine tenths of the rows that it had not seen lie in an interval as wide as those of a real outcome are here (split
-    conformal prediction, with the normal's shape). Source: Vovk, Gammerman and Shafer (2005).
+    conformal prediction, with the normal's shape). In a new group, what the rows of one share of it is ignorance of
+    their mean. Source: Vovk, Gammerman and Shafer (2005).
     """
     names = (*rows.groups, *(group for group in asked.groups if group not in rows.groups))
     place = pd.Index(names).get_indexer(asked.groups)[asked.group]
@@ -749,8 +736,6 @@ def _predict_rival(name: str, rows: Table, asked: Table, seed: int, loss: dict[O
         groups=names, y=np.concatenate([rows.y, np.resize(rows.y, len(place))]), ids={},
     )  # fmt: skip
     is_new = place >= len(rows.groups)
-    if name == SLOW:  # one posterior for both
-        return fit_rival(name, both, np.arange(n), n + np.arange(len(place)), seed=seed, refits=1)
     n_draws = min(REFITS[name], MANY_REFITS) if is_many(n, len(rows.groups)) else REFITS[name]
     draws = np.empty((n_draws, len(place), *([len(rows.classes)] if rows.kind == "classes" else [])))
     noise = np.empty((1 if rows.kind == "real" else n_draws, len(place))) if rows.kind in NUMBERS else None
@@ -761,9 +746,13 @@ def _predict_rival(name: str, rows: Table, asked: Table, seed: int, loss: dict[O
         if rows.kind in ("counts", "share") and noise is not None:
             noise[:, where] = part.noise
         elif noise is not None:
-            missed = loss["groups" if new and "groups" in loss else "rows"][name]
-            far = np.sqrt(np.quantile(missed, min(INTERVAL * (1 + 1 / n), 1)))
-            noise[:, where] = far / norm.ppf((1 + INTERVAL) / 2)
+            over: Over = "groups" if new and "groups" in found.loss else "rows"
+            missed = found.loss[over][name]
+            far = np.sqrt(np.quantile(missed, min(INTERVAL * (1 + 1 / n), 1))) / norm.ppf((1 + INTERVAL) / 2)
+            shared = _find_shared(np.sign(found.levels[over][name] - 0.5) * np.sqrt(missed), rows.group) if new else 0.0
+            noise[:, where] = far * np.sqrt(1 - shared)
+            levels = np.random.default_rng(seed).normal(0, far * np.sqrt(shared), (n_draws, len(names)))
+            draws[:, where] += levels[:, place[where]]
     if noise is not None:
         noise = np.broadcast_to(noise, draws.shape)
         return Prediction(draws, noise, float(n_draws), counts=rows.kind == "counts", share=_find_top(rows))
