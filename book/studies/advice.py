@@ -1,19 +1,26 @@
 """Is the advice of `hbnn.tables` right where the truth is known? And do new groups fall where they are said to?
 
-Three kinds of invented tables, for each of which it is settled beforehand which advice is right (RIGHT). Five parts:
+Three kinds of invented tables, for each of which it is settled beforehand which advice is right (RIGHT). Six parts:
 what is advised ("advice"), whether the chains of a fit to all rows agree ("chains"), how often the outcomes of groups
 that were left out whole lie in the intervals that the network gives them, with none of their rows known or the first
-three ("new groups"), how often the network is advised where it is better by so much ("power"), and how often counts of
-known groups and of new ones lie in their intervals ("counts").
+three ("new groups"), how often the network is advised where it is better by so much ("power"), how often counts of
+known groups and of new ones lie in their intervals ("counts"), and whether intervals keep their promise where chains
+disagree and are weighted by how well they predict ("stacked").
 
-Settled before a row of the last two was computed. In "power" the wave that groups share has five heights. The true gain
-of the network over the best rival is measured on 2,000 further rows of the same groups, by fits to all rows that the
-advice was asked of. Wanted: the network is advised on at least 80 percent of the tables whose true gain is above 0.1
-nats per row, and on at most 10 percent of those where it is below 0.02. In "counts" the logarithm of the mean is one
-more than half of a curve above, and rates vary by half of themselves. Wanted, as a mean over the tables of each kind:
-45 to 55 percent of the counts in the 50 % interval and 85 to 95 in the 90 %, for known groups and for new ones with no
-row known (a count at random between what is below it and what is not above). Planned were eight tables of
-each height and five of each kind of counts; the clock stopped at four and two.
+Settled before a row of the last three was computed. In "power" the wave that groups share has five heights. The true
+gain of the network over the best rival is measured on 2,000 further rows of the same groups, by fits to all rows that
+the advice was asked of. Wanted: the network is advised on at least 80 percent of the tables whose true gain is above
+0.1 nats per row, and on at most 10 percent of those where it is below 0.02. In "counts" the logarithm of the mean is
+one more than half of a curve above, and rates vary by half of themselves. Wanted, as a mean over the tables of each
+kind: 45 to 55 percent of the counts in the 50 % interval and 85 to 95 in the 90 %, for known groups and for new ones
+with no row known (a count at random between what is below it and what is not above). Half of the tables of each height
+and two of each kind of counts were seen before the others were computed.
+
+In "stacked" a network of three units, whose chains often part, learns eight groups of fifteen rows with little noise;
+that those of six units mostly agree there was seen with other seeds. Wanted, as means over the tables on which
+predictions are not exact enough after all runs, so that chains are weighted: 45 to 55 percent of 2,000 further rows in
+the 50 % interval and 85 to 95 in the 90 %; at least 80 percent of the true means in the 90 % interval of the mean; and
+no lower score, by two errors over tables, than the chains of one run, all alike.
 """
 
 from functools import lru_cache
@@ -22,6 +29,7 @@ import numpy as np
 import pandas as pd
 from hbnn import Refused, tables
 from hbnn.tables._predictions import find_below
+from hbnn.tables._rivals import MOST, RUN
 from scipy.stats import norm
 
 MEASURED = False
@@ -31,22 +39,23 @@ RIGHT = {  # stated before any row was computed
     "none": {"line"},
 }
 SEEDS = {
-    "advice": range(101, 121), "chains": range(101, 103), "new groups": range(101, 104), "power": range(101, 105),
-    "counts": range(101, 103),
+    "advice": range(101, 121), "chains": range(101, 103), "new groups": range(101, 104), "power": range(101, 109),
+    "counts": range(101, 106), "stacked": range(101, 109),
 }  # fmt: skip
 KINDS = {  # else as in RIGHT
     "power": (0.0, 0.2, 0.3, 0.4, 0.6),  # heights of a shared wave, about which noise is 0.3
     "counts": ("shared", "none"),
+    "stacked": ("shared", "unshared"),
 }
 CASES = [
     {"part": part, "kind": kind, "seed": seed}
     for part in SEEDS for kind in KINDS.get(part, RIGHT) for seed in SEEDS[part]
 ]  # fmt: skip
-N_FOLDS, RIVALS = 3, ("line", "quadratic", "trees")  # as on the page: Bambi's line takes minutes for each table
+N_FOLDS, RIVALS = 3, ("line", "quadratic", "trees")  # the hierarchical line came later
 COLUMNS = {"group": "g", "features": ["a", "b"], "outcome": "y"}
 KNOWN = (0, 3)  # rows of a new group with a label
 SHARES = (50, 90)  # percent, of intervals
-SECONDS = {"advice": 25, "chains": 45, "new groups": 20, "power": 15, "counts": 12}
+SECONDS = {"advice": 25, "chains": 45, "new groups": 20, "power": 15, "counts": 12, "stacked": 40}
 FIRST = 15  # CPU-seconds: the network is compiled
 
 
@@ -106,10 +115,11 @@ def read_known(kind, seed, **options):
 
 
 @lru_cache
-def compile_network(n_groups=20, counts=False):
+def compile_network(n_groups=20, counts=False, n_units=None):
     """The network, compiled once a process for all tables of so many groups."""
     frame = (make_counts if counts else make_known)("none", 0, n_groups=n_groups)
-    return tables.compile_network(tables.read_table(frame, **COLUMNS, kind="counts" if counts else "real"))
+    rows = tables.read_table(frame, **COLUMNS, kind="counts" if counts else "real")
+    return tables.compile_network(rows, n_units=n_units)
 
 
 # --- the parts
@@ -174,6 +184,12 @@ def ask_new_groups(kind, seed):
     return row
 
 
+def _part(n, n_each, n_rows):
+    """Places of the first rows of each group, to learn from, and of its others."""
+    is_first = np.arange(n) % n_each < n_rows
+    return np.flatnonzero(is_first), np.flatnonzero(~is_first)
+
+
 def ask_power(height, seed, n_groups=12, n_rows=15, n_fresh=2000):
     """What is advised, the gain as it is told, and the gain as it is on further rows of the same groups.
 
@@ -181,8 +197,7 @@ def ask_power(height, seed, n_groups=12, n_rows=15, n_fresh=2000):
     """
     n_each = n_rows + -(-n_fresh // n_groups)
     every = read_known("shared", seed, n_groups=n_groups, n_rows=n_each, height=height)
-    is_fresh = np.arange(len(every.y)) % n_each >= n_rows
-    train, test = np.flatnonzero(~is_fresh), np.flatnonzero(is_fresh)
+    train, test = _part(len(every.y), n_each, n_rows)
     rows, fresh, network = every.take(train), every.take(test), compile_network(n_groups)
     found = tables.compare_rivals(rows, seed=seed, n_folds=N_FOLDS, rivals=RIVALS, over=("rows",), network=network)
     best = found.lpd["rows"].mean().drop(tables.NETWORK).idxmax()
@@ -225,8 +240,35 @@ def ask_counts(kind, seed, n_groups=20, n_rows=15, n_fresh=100, n_new=100):
     return row
 
 
+def ask_stacked(kind, seed, n_groups=8, n_rows=15, n_fresh=2000, noise=0.1):
+    """Whether chains had to be weighted, and what is handed out then on further rows; beside it, one run, all alike.
+
+    "mean inside" is of the interval of the mean, which is known here.
+    """
+    n_each = n_rows + n_fresh // n_groups
+    options = {"n_groups": n_groups, "n_rows": n_each}
+    every = read_known(kind, seed, noise=noise, **options)
+    train, test = _part(len(every.y), n_each, n_rows)
+    truth = make_known(kind, seed, noise=0.0, **options)["y"].to_numpy()[test]
+    rows, fresh = every.take(train), every.take(test)
+    how = {"seed": seed, "network": compile_network(n_groups, n_units=3), "sampler": RUN, "judged": False}
+    fit = tables.fit_network(rows, asked=fresh, most=MOST, **how)
+    row = {"usable": fit.precision.usable, "share": fit.precision.share, "weight": 0.0}
+    if fit.chain_weights is not None:
+        row["weight"] = float(fit.chain_weights.max())
+    for name, used in (("stacked", fit), ("one run", tables.fit_network(rows, **how))):
+        found = tables.predict(used, fresh)
+        row[f"lpd, {name}"] = float(tables.score_rows(found, fresh).mean())
+        levels = {"inside": find_below(found, fresh.y), "mean inside": found.draws <= truth}
+        for what, level in levels.items():
+            off = np.abs(level.mean(axis=0) - 0.5)
+            row |= {f"{what} {share}%, {name}": float(np.mean(off < share / 200)) for share in SHARES}
+    return row
+
+
 PARTS = {
     "advice": ask_advice, "chains": ask_chains, "new groups": ask_new_groups, "power": ask_power, "counts": ask_counts,
+    "stacked": ask_stacked,
 }  # fmt: skip
 
 
