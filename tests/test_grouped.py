@@ -632,6 +632,16 @@ def test_the_network_is_advised_only_where_it_clearly_leads_else_the_simplest_th
     assert found.advise().startswith(f"Use {_rivals.NAMES[chosen]} for rows of known groups")
 
 
+def test_a_simple_rival_far_behind_is_not_taken_because_scores_vary_much():
+    found = make_comparison({"line": 0, "quadratic": 0.3, "network": 0.2})
+    found.lpd["rows"]["line"] += np.where(found.group % 2, 2, -2)  # group by group, for better and for worse
+    found.lpd["rows"]["network"] += np.where(found.group // 2 % 2, 2, -2)
+    behind, error = found.gain("quadratic", "line")
+    assert 0.1 < behind < 2 * error
+    assert found.choose() == "quadratic"
+    assert "not to be told from the best rival" in found.advise()
+
+
 def test_where_one_group_decides_it_is_named():
     """Nineteen groups gain half a nat, one loses forty: by itself it makes the lead unclear."""
     found = make_comparison({"line": 0, "network": 0.5}, sd=0.01)
@@ -902,9 +912,10 @@ def test_the_command_writes_predictions_a_report_and_a_fit(tmp_path, capsys, mon
     assert command([*asked, "--report", "r.html", "--save", "f.nc"]) == 0
     said = capsys.readouterr().out
     assert "f.nc is not written" in said  # a line predicts
-    assert "Features: 'a' and 'b'; --features names fewer. Each row counts once" in said
+    assert "Features: 'a' and 'b'; --features names fewer." in said
     page = (tmp_path / "r.html").read_text(encoding="utf8")
     assert page.count("<img") == 3
+    assert ("% in the 90 % interval" in page) == (kind != "binary")
     assert "http" not in page.replace("http-equiv", "")
     assert "Use a line" in page or "use a line" in page
     written = pd.read_csv(tmp_path / "predictions.csv")

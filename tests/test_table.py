@@ -467,3 +467,10 @@ def test_predictions_that_do_not_fit_are_refused(frame, rows, draws):
     taken = tables.read_table(frame.rename(columns={"name": "low"}), **GOOD, ids=["low"])
     with pytest.raises(ValueError, match="'low'"):
         tables.tabulate_predictions(taken, draws)
+
+
+@pytest.mark.parametrize(("spread", "said"), [(1.0, True), (0.2, False)])
+def test_a_skewed_amount_is_advised_its_logarithm(frame, spread, said):
+    wage = np.exp(np.random.default_rng(1).normal(0, spread, len(frame)))
+    rows = tables.read_table(frame.assign(wage=wage), **(GOOD | {"outcome": "wage", "kind": None, "classes": None}))
+    assert any("Its logarithm" in note for note in rows.notes) == said

@@ -44,8 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             frame = read_csv(path, asked["sep"], asked["encoding"])
             check_columns(frame, used, path.name)
             asked["features"] = names = [name for name in frame.columns if name not in used]
-            print(f"Features: {join(map(repr, names))}; --features names fewer. Each row counts once,")
-            print("so a column of weights is a feature like any other.")
+            print(f"Features: {join(map(repr, names))}; --features names fewer.")
         found = tables.answer(asked.pop("table"), **asked)
     except (ValueError, OSError) as error:
         print(error, file=sys.stderr)

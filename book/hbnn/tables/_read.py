@@ -300,6 +300,11 @@ def read_table(
     if found and not _is_whole(y) and y.min() >= 0 and (y.max() <= 1 or y.max() == 100):
         top = 1 if y.max() <= 1 else 100
         notes.append(f"{outcome!r} is never below 0 or above {top}; pass kind='share' where it is a share.")
+    if found and kind == "real" and y.min() > 0 and _is_skewed(y):
+        notes.append(
+            f"{outcome!r} is above 0 and skewed, so intervals may reach below 0. Its logarithm may be easier to learn: "
+            "make it a column, and take exp of mean, low and high; the first is a median then."
+        )
     if found and _is_whole(y):
         other = "'real' where it is an amount" if kind == "counts" else "'counts' where it counts something"
         notes.append(f"{outcome!r} is whole numbers, taken for kind={kind!r}; pass kind={other}.")
@@ -524,9 +529,13 @@ def _measure_share(numbers: Floats) -> tuple[float, float] | None:
 def _is_count(numbers: Floats) -> bool:
     """Whether numbers count something, most likely: whole, of five values or more, small ones oftener than large ones,
     and so near zero that a normal distribution's 90 % interval would reach below it."""
+    return _is_whole(numbers) and len(np.unique(numbers)) >= 5 and _is_skewed(numbers)
+
+
+def _is_skewed(numbers: Floats) -> bool:
+    """Whether small ones are oftener than large ones, and a normal's 90 % interval would reach below zero."""
     off = numbers - numbers.mean()
-    many = _is_whole(numbers) and len(np.unique(numbers)) >= 5
-    return bool(many and numbers.mean() < 1.645 * off.std() and np.mean(off**3) > 0.5 * off.std() ** 3)
+    return bool(numbers.mean() < 1.645 * off.std() and np.mean(off**3) > 0.5 * off.std() ** 3)
 
 
 def _sort_key(name: str) -> tuple[int, float, str]:

@@ -11,13 +11,17 @@ import numpy as np
 import pandas as pd
 
 from hbnn.tables._predictions import INTERVAL, tabulate_predictions
-from hbnn.tables._read import NUMBERS, Table
+from hbnn.tables._read import NUMBERS, Table, say_rows
 from hbnn.tables._rivals import NAMES, Answer
 
 STYLE = """body{font:17px/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem;color:#222}
 img{max-width:100%}table{border-collapse:collapse;font-size:.85em;display:block;overflow-x:auto}
 td,th{padding:.2em .6em;text-align:right;border-bottom:1px solid #ccc}pre{white-space:pre-wrap;font:inherit}"""
 GREEN, GREY = "#1B7837", "#777777"
+DEFINED = """<em>lpd</em> is the log score of rows that a model had not seen, in nats per row: higher is better, and 0.1
+more is a tenth more probability for each. <em>New rows</em> are of groups whose other rows it had seen; <em>new
+groups</em> were left out whole. After ± stands one standard error. <em>Noise</em> is how far an outcome lies about its
+mean, <em>ignorance</em> how far the mean is unknown, both as standard deviations (of classes, in bits)."""
 
 
 def write_report(path: str | Path, answer: Answer) -> None:
@@ -33,16 +37,19 @@ def write_report(path: str | Path, answer: Answer) -> None:
     over = "rows"
     parts = [
         f"<h1>{_text(rows.columns['outcome'])} by {_text(rows.columns['group'])}</h1>",
-        f"<pre>{_text(rows)}</pre>",
+        f"<pre>{_text(rows)}\nFeatures: {_text(', '.join(rows.features))}.</pre>",
         "<h2>Who predicts</h2>",
         f"<p><strong>{_text(answer.advice)}</strong></p>",
         _draw(_draw_gains, answer, f"Scores of all models on {over} that they had not seen, the best first"),
         found.to_frame().to_html(border=0),
+        f"<p>{DEFINED}</p>",
+        "<h2>The first of its predictions</h2>",
+        _round(answer.predictions.head(6)).to_html(border=0, index=False, na_rep=""),
         "<h2>Can its intervals be believed?</h2>",
-        f"<p>{_text(_say_calibration(answer))}</p>",
+        *(f"<p>{_text(_say_calibration(answer, part))}</p>" for part in found.lpd),
         _draw(_draw_calibration, answer, "What was promised against what came, on rows that the model had not seen"),
         "<h2>Six groups</h2>",
-        _draw(_draw_groups, answer, "Predictions along one feature, the others at their medians, with the rows"),
+        _draw(_draw_groups, answer, "Predictions along one feature, the others at the group's medians, with its rows"),
         "<h2>What to measure next</h2>",
         f"<p>{_text(_say_next(answer))}</p>",
     ]
@@ -76,18 +83,24 @@ def _draw_gains(figure: Any, answer: Answer) -> None:
         color = GREEN if name == answer.model else GREY
         ax.errorbar(behind, k, xerr=2 * error, fmt="o", color=color, capsize=3)
     ax.set_yticks(range(len(mean)), [NAMES[name] for name in mean.index])
-    ax.set(xlabel=f"log score minus that of the best (nats per row); bars: two standard errors over {found.by}")
+    ax.set(xlabel=f"log score less the best (nats per row)\nbars: two standard errors over {found.by}")
     ax.axvline(0, color=GREY, linewidth=0.8)
 
 
-def _say_calibration(answer: Answer) -> str:
+def _say_calibration(answer: Answer, over: Any) -> str:
+    """How often intervals held, with an error over groups, and whether that is what was promised."""
+    found, rows = answer.comparison, f"outcomes of new {over}" if over == "groups" else "outcomes of new rows"
     if answer.rows.kind not in NUMBERS:
-        return f"Points on the line: {NAMES[answer.model]} is as often right as it says."
-    held = answer.comparison.calibrate(name=answer.model)
-    said = " and ".join(
-        f"{100 * share:.0f} % in the {name.replace('%', ' %')} interval" for name, share in held.items()
-    )
-    return f"Of the outcomes that it had not seen lie {said} of {NAMES[answer.model]}."
+        return f"Points on the line: {NAMES[answer.model]} is as often right as it says." if over == "rows" else ""
+    said = []
+    for share in (50, 90):
+        inside = 100.0 * (np.abs(found.levels[over][answer.model] - 0.5) < share / 200)
+        sums, n = np.bincount(found.group, inside - inside.mean()), len(np.unique(found.group))
+        error = np.sqrt(n / (n - 1) * np.sum(sums**2)) / len(inside)
+        off = inside.mean() - share
+        verdict = "as promised" if abs(off) <= 2 * error else "too wide" if off > 0 else "too narrow"
+        said.append(f"{inside.mean():.0f} ± {error:.0f} % in the {share} % interval ({verdict})")
+    return f"Of the {rows} lie {' and '.join(said)}. The model is {NAMES[answer.model]}."
 
 
 def _draw_calibration(figure: Any, answer: Answer) -> None:
@@ -106,16 +119,12 @@ def _draw_calibration(figure: Any, answer: Answer) -> None:
 
 
 def _draw_groups(figure: Any, answer: Answer) -> None:
-    """Six groups from the one with most rows down, along the feature that moves predictions most."""
-    rows, axes = answer.rows, figure.subplots(2, 3, sharex=True, sharey=True).ravel()
+    """Six groups from the one with most rows down, along the feature that moves predictions most, where each has it."""
+    rows, axes = answer.rows, figure.subplots(2, 3).ravel()
     sizes = rows.count()[0]
     some = np.argsort(-sizes, kind="stable")[np.unique(np.linspace(0, len(sizes) - 1, 6).astype(int))]
-    center, choose = np.median(rows.values, axis=0), {}
-    for j, name in enumerate(rows.features):
-        if len(np.unique(rows.values[:, j])) > 2 or len(rows.features) == 1:
-            choose[name] = _predict_along(answer, j, some, center)
-    chosen = max(choose or {rows.features[0]: _predict_along(answer, 0, some, center)}, key=lambda f: _reach(choose[f]))
-    j, frame = rows.features.index(chosen), choose[chosen]
+    bends = [j for j in range(len(rows.features)) if len(np.unique(rows.values[:, j])) > 2] or [0]
+    j, frame = max(((j, _predict_along(answer, j, some)) for j in bends), key=lambda found: _reach(found[1]))
     middle = "mean" if rows.kind in NUMBERS else "probability"
     for ax, g in zip(axes, some, strict=False):
         own, line = rows.group == g, frame[frame["g"] == g]
@@ -123,16 +132,17 @@ def _draw_groups(figure: Any, answer: Answer) -> None:
         ax.plot(line["x"], line[middle], color=GREEN)
         if rows.kind != "classes":
             ax.plot(rows.values[own, j], rows.y[own], ".", color="#222222", markersize=4)
-        ax.set_title(f"{rows.groups[g]} ({sizes[g]} rows)", fontsize=9)
-    figure.supxlabel(chosen, fontsize=9)
+        ax.set_title(f"{rows.groups[g]} ({say_rows(sizes[g])})", fontsize=9)
+    figure.supxlabel(rows.features[j], fontsize=9)
     figure.supylabel(str(rows.columns["outcome"]), fontsize=9)
 
 
-def _predict_along(answer: Answer, j: int, groups: Any, center: Any) -> pd.DataFrame:
-    """Predictions of some groups along one feature, the others at their medians."""
+def _predict_along(answer: Answer, j: int, groups: Any) -> pd.DataFrame:
+    """Predictions of some groups along one feature, from its least to its largest value there, others at medians."""
     rows, n = answer.rows, 25
-    values = np.tile(center, (n * len(groups), 1))
-    values[:, j] = np.tile(np.linspace(rows.values[:, j].min(), rows.values[:, j].max(), n), len(groups))
+    own = [rows.values[rows.group == g] for g in groups]
+    values = np.repeat([np.median(each, axis=0) for each in own], n, axis=0)
+    values[:, j] = np.concatenate([np.linspace(each[:, j].min(), each[:, j].max(), n) for each in own])
     group = np.repeat(groups, n)
     asked: Table = replace(rows, values=values, group=group, y=None, kind=None, ids={}, notes=())
     frame = tabulate_predictions(asked, answer.predict(asked), interval=INTERVAL)
@@ -152,8 +162,18 @@ def _say_next(answer: Answer) -> str:
     mean = frame.groupby(group)["ignorance"].mean().sort_values(ascending=False)
     named = ", ".join(map(repr, mean.index[:5].astype(str)))
     unit = "" if answer.rows.kind in NUMBERS else " bits"
-    text = (
-        f"Rows of groups {named} would teach most: there ignorance is largest, {mean.iloc[0]:.2g}{unit} in the first, "
-    )
-    text += f"{mean.median():.2g} in the middle one"
+    first, middle = (_shorten(value) + unit for value in (mean.iloc[0], mean.median()))
+    text = f"Rows of groups {named} would teach most: there ignorance is largest, {first} in the first, "
+    text += f"{middle} in the middle one"
     return f"{text}." if answer.fit is not None else f"{text} (from fits to rows drawn again)."
+
+
+def _shorten(value: float) -> str:
+    """Two digits of a number, without an exponent."""
+    return np.format_float_positional(value, 2, fractional=False, trim="-")
+
+
+def _round(frame: pd.DataFrame) -> pd.DataFrame:
+    """Numbers with three digits, as text."""
+    floats = [name for name in frame if frame[name].dtype.kind == "f"]
+    return frame.assign(**{name: frame[name].map(lambda v: "" if np.isnan(v) else f"{v:.3g}") for name in floats})

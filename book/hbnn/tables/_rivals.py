@@ -58,6 +58,7 @@ RIVALS = {  # the simplest first
 }
 NAMES = RIVALS | {NETWORK: "the hierarchical network"}
 CLEARLY, WORSE = 2.8, 2.0  # standard errors: by which the network must lead, and a simple rival must not be behind
+CLOSE = 0.1  # nats per row: a simple rival that is further behind is not taken, however unsure that is
 FEW_GROUPS = 8  # below, errors are taken over rows
 MOST_CATEGORIES = 250  # that boosted trees can tell apart
 INNER = 5
@@ -348,7 +349,7 @@ class Comparison:
 
     def choose(self, over: Over = "rows") -> str:
         """The model to use: the network if it leads the best rival by more than 2.8 standard errors, else the simplest
-        rival that is not behind the best by more than 2."""
+        rival that is not behind the best by more than 2, nor by more than 0.1 nats per row."""
         mean = self.lpd[over].mean()
         best = mean.drop(NETWORK, errors="ignore").idxmax()
         if NETWORK in mean:
@@ -357,7 +358,7 @@ class Comparison:
                 return NETWORK
         for name in (name for name in RIVALS if name in mean):
             behind, error = self.gain(best, name, over)
-            if name == best or behind <= WORSE * error:
+            if name == best or behind <= min(WORSE * error, CLOSE):
                 return name
         raise AssertionError("the best rival is not behind itself")
 
@@ -367,7 +368,8 @@ class Comparison:
         chosen, best = self.choose(over), mean.drop(NETWORK, errors="ignore").idxmax()
         behind, error = self.gain(best, chosen, over)
         size = plus_minus(behind, error)
-        simpler = f"{NAMES[best]} is ahead of it by {size}, which is not clear" if chosen not in (best, NETWORK) else ""
+        simpler = f"{NAMES[best]} is ahead of {NAMES[chosen]} by {size}, which is not clear"
+        simpler = simpler if chosen not in (best, NETWORK) else ""
         what = "rows of known groups" if over == "rows" else "groups that were left out whole"
         few = f", as there are fewer than {FEW_GROUPS} groups" if self.by == "rows" else ""
         unit, over_what = "nats per row", f"standard error over {self.by}{few}"
@@ -377,7 +379,8 @@ class Comparison:
         lead, error = self.gain(NETWORK, best, over)
         text = f"Use {NAMES[chosen]} for {what}: there the network is "
         if abs(lead) <= WORSE * error:
-            text += f"about as good as the best rival, {NAMES[best]} ({plus_minus(lead, error)} {unit}, {over_what})"
+            alike = "about as good as" if WORSE * error <= CLOSE else "not to be told from"
+            text += f"{alike} the best rival, {NAMES[best]} ({plus_minus(lead, error)} {unit}, {over_what})"
         else:
             side = "ahead of" if lead > 0 else "behind"
             text += f"{side} the best rival, {NAMES[best]}, by {plus_minus(abs(lead), error)} {unit} ({over_what})"
@@ -643,6 +646,8 @@ def answer(
         for models in (quick, [name for name in rivals if name == LINE], [] if large else [NETWORK]):
             if not models:
                 continue
+            if models[0] in own:
+                print(f"Next comes {NAMES[models[0]]}; to compile it may take a minute.", flush=True)
             compiled = {name: _network.compile_network(rows, **own[name]) for name in models if name in own}
             before = done.comparison if done else None
             found = _compare(rows, models, over, seed, n_folds, compiled, None, cores, before, True)
@@ -679,10 +684,10 @@ def answer(
             done.write_report(report)
         print(f"{report}: the report.")
     other: Over = "rows" if aim == "groups" else "groups"
-    if model is None and 0 < is_new.sum() < len(is_new) and done.comparison.choose(other) != done.model:
+    if model is None and 0 < is_new.sum() < len(is_new):
         n, better = int(np.sum(is_new == (other == "groups"))), done.comparison.choose(other)
-        known = "known" if other == "rows" else "new"
-        print(f"For the {say_rows(n)} of {known} groups {NAMES[better]} predicts better: ask for them apart.")
+        said = "it is advised, too" if better == done.model else f"{NAMES[better]} is advised: ask for them apart"
+        print(f"For the {say_rows(n)} of {'known' if other == 'rows' else 'new'} groups {said}.")
     return done
 
 
