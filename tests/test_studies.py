@@ -26,7 +26,6 @@ STAMP = _checks.STAMP
 LIGHT = ("calibration", "cheaper_ways", "curve_rivals", "flat_advi_seeds", "live_calibration")
 HEAVY = 60  # CPU-seconds
 UNCHECKED = {  # tables that `make studies` has still to check or to run, and why it has not
-    "challenge": "two of five runs on the hierarchical network are still to be made",
     "data_sets": "14 minutes a row; since its check `fit_advi` and `sample_nuts` took arguments with defaults",
     "new_categories": "a row takes 7 minutes; as `data_sets`",
     "new_categories_shape": "one ESS of the row drawn is 344, 817 in the table, and its spread is known from five rows",

@@ -9,8 +9,7 @@ together could pay. Which settings the samplers have, and whose they are, stands
 in the slowest of three runs with seeds 11, 12 and 13, asked after every hundredth draw. A run that has cost ten times
 those CPU-seconds is capped.
 
-There are five runs of each sampler on each posterior; of those on the hierarchical network the last two are still to be
-made.
+There are five runs of each sampler on each posterior.
 
 No setting was chosen by a score. What was known before: nutpie's three samplers had been seen on some of these
 posteriors (`reference_scores`, and its defaults for the budgets); and after a trial on the flat network with seed 9,
