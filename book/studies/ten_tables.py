@@ -200,7 +200,7 @@ def _ask_logistic(train, test, columns):
     seen = patsy.dmatrix(_bend(train, columns), train)
     is_of = pd.get_dummies(train["g"]).astype(float)
     one = np.zeros(is_of.shape[1], int)  # all levels have one variance
-    fit = BinomialBayesMixedGLM(train["y"].to_numpy(), np.asarray(seen), is_of.to_numpy(), one).fit_vb()
+    fit = BinomialBayesMixedGLM(train["y"].to_numpy(), np.asarray(seen), is_of.to_numpy(), one).fit_vb(rng=SEED)
     (asked,) = patsy.build_design_matrices([seen.design_info], test)
     line = np.asarray(asked) @ fit.fe_mean + pd.Series(fit.vc_mean, is_of.columns)[test["g"]].to_numpy()
     return (1 / (1 + np.exp(-line)))[None], None
