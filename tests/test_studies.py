@@ -29,7 +29,6 @@ UNCHECKED = {  # tables that `make studies` has still to check or to run, and wh
     "data_sets": "14 minutes a row; since its check `fit_advi` and `sample_nuts` took arguments with defaults",
     "new_categories": "a row takes 7 minutes; as `data_sets`",
     "new_categories_shape": "one ESS of the row drawn is 344, 817 in the table, and its spread is known from five rows",
-    "ten_tables": "its rows of the call are those of Bambi's line, and of five runs",
 }
 
 
