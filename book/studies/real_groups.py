@@ -8,9 +8,9 @@ Chosen before any score was seen (of the first table, scores of a draft with one
 - features are what the tables hold; of a question its three properties as 0 and 1 (situation, mode, behaviour);
 - aggression is asked of every third person (1, 4, 7, …): a pilot run on all 316, timed and not scored, said 24
   minutes and 6.6 GB for a fit, on a third 5 minutes;
-- the hierarchical line (Bambi), which takes longest of all, is asked over rows alone, which advice is made from.
-One choice came later: Bambi's line was first asked in one partition, and as it was the best rival of the second table
-there, it was asked in the other as well.
+- the hierarchical line, which took longest of all, is asked over rows alone, which advice is made from.
+Two choices came later: the hierarchical line was first asked in one partition, and as it was the best rival of the
+second table there, it was asked in the other as well; and it was Bambi's then, typed in PyMC now, with the same priors.
 A row is one model in one fold, and keeps the scores group by group: errors are taken over groups.
 """
 
