@@ -1,17 +1,21 @@
 """From a table with any outcome to predictions: what is read, what is refused, new groups, rivals and advice."""
 
 import re
+import types
 import warnings
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import pymc as pm
+import pytensor
 import pytest
 import strangers
 import xarray as xr
 from hbnn import Refused, diagnostics, sampling, tables
 from hbnn.__main__ import main as command
 from hbnn.tables import _network, _predictions, _rivals
+from hbnn.tables._read import KINDS
 from scipy.special import expit, logsumexp
 from scipy.stats import multivariate_normal, nbinom, norm, poisson
 from sklearn.exceptions import ConvergenceWarning
@@ -129,7 +133,7 @@ def test_some_rows_keep_kind_and_classes_and_need_not_hold_each(frame):
 @pytest.mark.parametrize(
     ("values", "changes", "words"),
     [
-        ([1, 2, 3], {}, "'1' (20 rows), '2' (20 rows) and '3' (20 rows); wanted: kind='classes'"),
+        ([1, 2, 3], {}, "'1' (20 rows), '2' (20 rows) and '3' (20 rows); wanted: kind='classes' for names, 'ordered'"),
         ([1], {}, "'1' in all rows"),
         ([np.nan] + [1.5, 2.5, 3.5] * 20, {}, "'y' is missing in 1 row of 60 (row 0); wanted: a value in each row"),
         (["high", *np.linspace(1, 2, 59)], {}, "'y' holds text, 'high', in 1 row of 60 (row 0); wanted: numbers"),
@@ -144,7 +148,7 @@ def test_some_rows_keep_kind_and_classes_and_need_not_hold_each(frame):
         (
             ["bus", "car"],
             {"kind": "yesno"},
-            "kind='yesno'; wanted: 'binary', 'real', 'classes', 'counts', 'share', or None",
+            "kind='yesno'; wanted: 'binary', 'real', 'classes', 'ordered', 'counts', 'share', or None",
         ),
         (
             [3, 1.5, -2],
@@ -206,6 +210,32 @@ def test_rows_that_no_network_can_learn_from_are_refused(frame, change, message)
 
 
 # --- predictions ---------------------------------------------------------------------------------------------
+
+
+def read_kind(kind):
+    """A table of 60 rows in four towns with an outcome of this kind."""
+    rng, frame = np.random.default_rng(2), make_frame()
+    made = {"binary": frame["moved"], "classes": frame["by"], "ordered": np.resize([1, 2, 3, 4], 60)}
+    made |= {"counts": rng.poisson(4, 60), "share": rng.uniform(1, 99, 60)}
+    frame["y"] = made.get(kind, frame["rent"])
+    return read(frame, "y", kind=kind)
+
+
+@pytest.mark.parametrize(("kind", "n_units"), [*((kind, 3) for kind in KINDS), ("real", 0)])
+def test_the_density_of_a_row_is_that_of_the_typed_model(monkeypatch, kind, n_units):
+    """Of draws of the prior, PyMC says it, and so do the predictions that are made of these draws."""
+    rows = read_kind(kind)
+    model = tables.build_network(rows, n_units=n_units)
+    with pytensor.config.change_flags(mode="FAST_COMPILE"):
+        names = [variable.name for variable in model.free_RVs]
+        prior = pm.sample_prior_predictive(draws=4, model=model, var_names=names, random_seed=1)["prior"].to_dataset()
+        tree = xr.DataTree.from_dict({"posterior": prior})
+        typed = pm.compute_log_likelihood(tree, model=model, extend_inferencedata=False, progressbar=False)
+    monkeypatch.setattr(sampling, "sample_nuts", lambda *_, **__: tree)
+    network = types.SimpleNamespace(with_data=lambda **_: None)
+    fit = tables.fit_network(rows, seed=1, network=network, judged=False)
+    said = _predictions.log_density(tables.predict(fit, rows), rows) + np.log(fit.spread)
+    np.testing.assert_allclose(said, typed["y"].values[0], rtol=1e-6, atol=1e-9)
 
 
 def test_a_known_group_is_predicted_by_its_own_network():

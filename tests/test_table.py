@@ -270,7 +270,18 @@ def test_a_feature_that_is_missing_is_filled_in_and_marked_and_tomorrow_in_the_s
 
 def test_an_ordered_category_keeps_its_order(frame):
     marks = pd.Categorical(["low", "high", "mid"] * 20 + ["low", "mid"], ["low", "mid", "high"], ordered=True)
-    assert tables.read_table(frame.assign(moved=marks), **GOOD).classes == ("low", "mid", "high")
+    rows = tables.read_table(frame.assign(moved=marks), **GOOD)
+    assert (rows.classes, rows.ordered) == (("low", "mid", "high"), True)
+    plain = frame.assign(moved=marks.astype(str))
+    with pytest.raises(ValueError, match=r"wanted: classes=\[…\] with 'high', 'low' and 'mid' from low to high"):
+        tables.read_table(plain, **GOOD, kind="ordered")
+    again = tables.read_table(plain, **GOOD, kind="ordered", classes=["low", "mid", "high"])
+    np.testing.assert_array_equal(again.y, rows.y)
+    numbers = tables.read_table(frame.assign(moved=[10, 9, 1, 3, 9, 10] * 10 + [1, 3]), **GOOD, kind="ordered")
+    assert (numbers.classes, numbers.kind) == (("1", "3", "9", "10"), "classes")
+    few = tables.read_table(plain[:2], **GOOD, like=rows)
+    assert (few.kind, few.classes, few.y.tolist()) == (rows.kind, rows.classes, [0, 2])
+    assert not tables.read_table(frame.assign(moved=marks), **GOOD, kind="classes").ordered
 
 
 def test_what_looks_odd_is_a_note(frame):

@@ -26,6 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--features", nargs="+", help="columns to predict from; default: all others")
     parser.add_argument("--ids", nargs="+", default=[], help="columns to carry along to the predictions")
     parser.add_argument("--kind", choices=KINDS, help="of the outcome, where it is not plain")
+    parser.add_argument("--classes", nargs="+", help="words of the outcome, from low to high for --kind ordered")
     parser.add_argument("--predict", help="a CSV file with rows to predict; default: the table itself")
     rivals = tuple(tables.RIVALS)
     parser.add_argument("--rivals", nargs="+", default=rivals, choices=rivals, metavar="NAME", help="%(choices)s")

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from hbnn._types import Array, Floats
 from hbnn.tables._network import Compiled, Sampler, compile_network, fit_network, predict
 from hbnn.tables._predictions import Prediction, score_rows, tabulate_predictions
-from hbnn.tables._read import Kind, Table, read_table
+from hbnn.tables._read import AskedKind, Table, read_table
 from hbnn.tables._rivals import MOST, RUN
 
 _compiled: dict[tuple[Any, ...], Compiled] = {}  # the last ones, as the folds of a search differ in their rows alone
@@ -24,7 +24,7 @@ _compiled: dict[tuple[Any, ...], Compiled] = {}  # the last ones, as the folds o
 
 def _compile(rows: Table, **options: Any) -> Compiled:
     """The network for a table of this shape, compiled once."""
-    shape = len(rows.groups), len(rows.features), rows.kind, len(rows.classes), *options.values()
+    shape = len(rows.groups), len(rows.features), rows.kind, rows.ordered, len(rows.classes), *options.values()
     network = _compiled.pop(shape, None) or compile_network(rows, **options)
     _compiled[shape] = network
     if len(_compiled) > 8:
@@ -41,7 +41,7 @@ class _Network(BaseEstimator):
         self,
         group: int | str = 0,
         *,
-        kind: Kind | None = None,
+        kind: AskedKind | None = None,
         n_units: int | None = None,
         vary: str | None = None,
         sampler: Sampler = None,
@@ -156,7 +156,8 @@ class HierarchicalRegressor(RegressorMixin, _Network):
 
 
 class HierarchicalClassifier(ClassifierMixin, _Network):
-    """The same for two classes or more, with 10 rows of each; parameters as there; None finds the `kind`.
+    """The same for two classes or more, with 10 rows of each; parameters as there; None finds the `kind`, and "ordered"
+    is for three or more that are marks, from low to high.
 
     Examples
     --------

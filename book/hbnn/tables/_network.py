@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pymc as pm
 import xarray as xr
-from scipy.special import expit, softmax
+from scipy.special import expit, logit, softmax
 
 from hbnn import diagnostics, sampling
 from hbnn._checks import check_count, check_seed
@@ -59,10 +59,12 @@ def build_network(
     the output is the log of their mean, from that of all rows, and rates vary by a share of themselves, "noise", with a
     half-normal prior of sd 1. Zero, where that prior is highest, is the Poisson, so more is learned only where rows ask
     for it (a reasonable prior on 1/alpha would be far from it); and one, where rates vary as an exponential does, is
-    about the most that is met with.
+    about the most that is met with. Of ordered classes the output is one number, and classes are what lies between
+    cutpoints on its line; where the output is 0, their probabilities are uniform on the simplex a priori.
 
     Source: Simpson et al. (2017), Penalising Model Component Complexity, Statistical Science 32, for that prior;
-    Westfall (2017), arXiv 1702.01201, for those of a line, which Bambi has: sds of 2.5.
+    McCullagh (1980), Regression Models for Ordinal Data, JRSS B 42, for cutpoints; Westfall (2017), arXiv 1702.01201,
+    for the priors of a line, which Bambi has: sds of 2.5.
 
     Parameters
     ----------
@@ -94,26 +96,25 @@ def build_network(
     """
     _check_rows(rows)
     n_units = (10 if rows.kind == "binary" else 6) if n_units is None else n_units
-    if n_units:
-        check_count(n_units, "n_units")
+    check_count(n_units, "n_units", least=0)
     vary = ("all" if rows.kind == "binary" else "readout") if vary is None else vary
     if vary not in ("all", "readout"):
         raise ValueError(f"vary={vary!r}; wanted: 'all' or 'readout'")
     X, y, (_, _, level, _) = _standardise(rows)
     coords = {"group": rows.groups, "feature": rows.features} | ({"hidden": range(n_units)} if n_units else {})
     below, wide = ("hidden", 1) if n_units else ("feature", 2.5)
-    output = ("class",) if rows.kind == "classes" else ()
+    output = ("class",) if rows.kind == "classes" and not rows.ordered else ()
 
     def share(name: str, *dims: str) -> Any:  # one for all groups
         return pm.Normal(name, 0, wide, dims=dims)
 
     def differ(name: str, *dims: str) -> Any:  # for every group: a common mean, a group sd, offsets
-        mu = pm.Normal(f"{name}_mu", 0, wide, dims=dims)
+        mu = 0 if name == "b2" and rows.ordered else pm.Normal(f"{name}_mu", 0, wide, dims=dims)  # else in the cuts
         sd = pm.HalfNormal(f"{name}_sd", wide, dims=() if n_units else dims)
         z = pm.Normal(f"{name}_z", 0, 1, dims=("group", *dims))
         return pm.Deterministic(name, mu + sd * z, dims=("group", *dims))
 
-    with pm.Model(coords=coords | ({"class": rows.classes} if output else {})) as model:
+    with pm.Model(coords=coords | ({"class": rows.classes} if rows.kind == "classes" else {})) as model:
         X, g = pm.Data("X", X, dims=("obs", "feature")), pm.Data("g", rows.group, dims="obs")
         seen = pm.Data("seen", y, dims="obs")
         if not n_units:
@@ -130,6 +131,9 @@ def build_network(
         out = out + differ("b2", *output)[g]
         if rows.kind == "binary":
             pm.Bernoulli("y", logit_p=out, observed=seen, dims="obs")
+        elif rows.ordered:
+            cut = pm.math.logit(pm.Dirichlet("start", np.ones(len(rows.classes)), dims="class").cumsum()[:-1])
+            pm.OrderedLogistic("y", eta=out, cutpoints=cut, compute_p=False, observed=seen, dims="obs")
         elif rows.kind == "classes":
             pm.Categorical("y", logit_p=out, observed=seen, dims="obs")
         elif rows.kind == "counts":
@@ -324,7 +328,8 @@ def _read_weights(tree: xr.DataTree, there: Places) -> Weights:
     """Weights of all networks, (chain, draw, …), of the groups that are there."""
     posterior = {str(name): values.values for name, values in tree["posterior"].to_dataset().items()}
     for name in [name for name in WEIGHTS if f"{name}_z" in posterior]:
-        z, mu = posterior.pop(f"{name}_z")[:, :, there], posterior[f"{name}_mu"]
+        z = posterior.pop(f"{name}_z")[:, :, there]
+        mu = posterior.setdefault(f"{name}_mu", np.zeros(z[:, :, 0].shape))
         posterior[name] = mu[:, :, None] + _widen(posterior[f"{name}_sd"], mu)[:, :, None] * z
     return {name: values for name, values in posterior.items() if not name.endswith("__")}
 
@@ -407,7 +412,7 @@ def predict(fit: Fit, rows: Table, *, seed: int | None = None) -> Prediction:
         rows, fit.features, fit.groups, new=seed is not None, instead="; or a seed, to draw it from its prior"
     )
     X, rng, n_draws = (rows.values - fit.center) / fit.width, np.random.default_rng(seed), len(fit.draws["w2"])
-    draws = np.empty((n_draws, len(X), *([len(fit.classes)] if fit.kind == "classes" else [])))
+    draws = np.empty((n_draws, len(X), *fit.draws["b2_mu"].shape[1:]))
     for g in np.unique(rows.group):
         where = np.flatnonzero(rows.group == g)
         known = place[where[0]]
@@ -551,7 +556,11 @@ def _give(fit: Fit, out: Floats, each: Places | slice, effective: float) -> Pred
     """The Prediction that outputs of some draws make: probabilities, or means and noise in the outcome's unit."""
     effective = float(effective)
     if fit.kind not in NUMBERS:
-        p = expit(out) if fit.kind == "binary" else softmax(out, axis=-1)
+        if "start" in fit.draws:  # ordered
+            cut = logit(np.cumsum(fit.draws["start"][each], axis=1)[:, None, :-1])
+            p = np.diff(expit(cut - out[..., None]), axis=-1, prepend=0.0, append=1.0)
+        else:
+            p = expit(out) if fit.kind == "binary" else softmax(out, axis=-1)
         return Prediction(p, None, effective, fit.classes)
     noise = fit.draws["noise"][each, None] * fit.spread
     if fit.kind != "counts":

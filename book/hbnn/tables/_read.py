@@ -23,10 +23,11 @@ if TYPE_CHECKING:
     from hbnn.tables._network import Fit
 
 type Kind = Literal["binary", "real", "classes", "counts", "share"]
+type AskedKind = Kind | Literal["ordered"]
 type Places = NDArray[np.intp]
 type Mask = NDArray[np.bool_]
 type Source = str | Path | pd.DataFrame
-KINDS: tuple[Kind, ...] = ("binary", "real", "classes", "counts", "share")
+KINDS: tuple[AskedKind, ...] = ("binary", "real", "classes", "ordered", "counts", "share")
 NUMBERS = ("real", "counts", "share")  # kinds without classes
 MOST_CLASSES = 20
 AMBIGUOUS = 10  # so many whole numbers may be names or amounts
@@ -77,6 +78,7 @@ class Table:
     columns: dict[str, str | None] = field(repr=False)  #: names of the columns "group" and "outcome"
     kind: Kind | None = None
     classes: tuple[str, ...] = ()  #: the second of two is the one that is predicted; () for numbers
+    ordered: bool = False  #: whether the classes are marks, from low to high
     levels: dict[str, tuple[str, ...]] = field(default_factory=dict, repr=False)  #: of features that are words
     fills: dict[str, float] = field(default_factory=dict, repr=False)  #: of features that were missing: their mean
     notes: tuple[str, ...] = field(default=(), repr=False)  #: what looks odd, a sentence each
@@ -97,7 +99,8 @@ class Table:
             counts = np.bincount(self.y, minlength=len(self.classes))
             found = join((f"{c!r} ({say_rows(k)})" for c, k in zip(self.classes, counts, strict=True)), MOST_CLASSES)
             ends = f"; probabilities are of {self.classes[1]!r}" if self.kind == "binary" else ""
-            read += f".\n{outcome!r} has {len(self.classes)} classes, {found} (kind={self.kind!r}){ends}."
+            what, kind = ("ordered classes", "ordered") if self.ordered else ("classes", self.kind)
+            read += f".\n{outcome!r} has {len(self.classes)} {what}, {found} (kind={kind!r}){ends}."
         return "\n".join([read, *(f"Note: {note}" for note in self.notes)])
 
     @property
@@ -136,7 +139,7 @@ def read_table(
     group: str,
     features: Sequence[str],
     outcome: str | None,
-    kind: Kind | None = None,
+    kind: AskedKind | None = None,
     classes: Sequence[Any] | None = None,
     ids: Sequence[str] = (),
     sep: str = ",",
@@ -153,19 +156,19 @@ def read_table(
     are classes; numbers are real, or counts where they are whole, none is below zero, most are small, and a normal's
     90 % interval would reach below zero. A few whole numbers may be any of these, and are refused until `kind` says
     which. Shares, of 1 or of 100, are numbers, too, and with ``kind="share"`` what is predicted stays between the ends:
-    models learn their logit.
+    models learn their logit. Classes with an order, such as marks from 1 to 5, are asked for with ``kind="ordered"``,
+    or by an ordered category of pandas.
 
     Parameters
     ----------
     source : a CSV file with names in its first line; or a DataFrame
     outcome : None for rows to predict
-    classes : the outcome's values, in the order wanted; the second of two is the one that is predicted. A few rows of a
-        new group need not hold them all: pass ``kind=fit.kind, classes=fit.classes``
+    classes : the outcome's values, in the order wanted; the second of two is the one that is predicted
     ids : columns to carry along to the predictions
     decimal : "." or ","; then "1.234" is 1234. Default ".", but a file of semicolons with "1.234" is refused until it
         is said which
-    like : a table read before, or a fit, to whose words the features of these rows are held; another word is refused,
-        and so is a missing one where none was missing before
+    like : a table read before, or a fit, whose kind of outcome, classes and words of features these rows have, even
+        where they are too few to show them; another word is refused, and a missing one where none was missing before
 
     Raises
     ------
@@ -191,8 +194,10 @@ def read_table(
     """
     if isinstance(features, str) or isinstance(ids, str) or len(features) == 0:
         raise ValueError(f"features={features!r}, ids={ids!r}; wanted: lists of column names, at least one feature")
-    classes = None if classes == () else classes  # of a fit to numbers
     _check_kind(kind, classes, outcome)
+    if like is not None and outcome is not None and kind is None and classes is None:
+        kind, classes = like.kind, list(like.classes) or None
+    ordered, kind = kind == "ordered", "classes" if kind == "ordered" else kind
     asked_kind = kind
     if decimal not in (None, ".", ","):
         raise ValueError(f"decimal={decimal!r}; wanted: '.' or ','")
@@ -278,11 +283,14 @@ def read_table(
         complain(f"outcome {outcome!r}", doubt(outcome), f"holds {_show(text[outcome][doubt(outcome)])},", which)
         if not empty.all():
             numbers = _to_numbers(frame[outcome], decimal)
-            ordered = getattr(frame[outcome].dtype, "ordered", False)
             try:
-                if ordered and classes is None and kind not in NUMBERS:
+                if getattr(frame[outcome].dtype, "ordered", False) and classes is None and kind not in NUMBERS:
                     classes = _to_text(pd.Series(frame[outcome].cat.remove_unused_categories().cat.categories)).tolist()
+                    ordered = ordered or (asked_kind is None and len(classes) > 2)
                 kind, names = _find_kind(text[outcome], numbers, empty, kind, classes, decimal, locate)
+                if ordered and classes is None and np.isnan(numbers[~empty]).any():
+                    wanted = f"classes=[…] with {join(map(repr, names), MOST_CLASSES)} from low to high"
+                    raise Refused(f"is words, whose order is not known; wanted: {wanted}")
                 y = _to_places(text[outcome], names) if names else numbers
             except Refused as error:
                 complaints += [f"outcome {outcome!r} {complaint}" for complaint in error.complaints]
@@ -310,8 +318,9 @@ def read_table(
         notes.append(f"{outcome!r} is whole numbers, taken for kind={kind!r}; pass kind={other}.")
     kind = None if y is None else kind
     return Table(
-        values, y, place, groups, tuple(columns_of), carried, columns, kind, names, levels, fills, tuple(notes), share
-    )
+        values, y, place, groups, tuple(columns_of), carried, columns, kind, names, ordered and kind == "classes",
+        levels, fills, tuple(notes), share,
+    )  # fmt: skip
 
 
 def say_rows(n: int | np.integer) -> str:
@@ -368,15 +377,18 @@ def _look(
     return tuple(notes)
 
 
-def _check_kind(kind: Kind | None, classes: Sequence[Any] | None, outcome: str | None) -> None:
+def _check_kind(kind: AskedKind | None, classes: Sequence[Any] | None, outcome: str | None) -> None:
     """Raise ValueError for a kind that is none, and for classes that do not go with it."""
     if kind not in (None, *KINDS):
         raise ValueError(f"kind={kind!r}; wanted: {', '.join(map(repr, KINDS))}, or None to find it from the column")
     if classes is None:
         return
     several = isinstance(classes, list | tuple) and len(set(map(str, classes))) == len(classes) >= 2
+    least = 3 if kind == "ordered" else 2
+    several = several and len(classes) >= least
     if not several or outcome is None or kind in NUMBERS or (kind == "binary" and len(classes) != 2):
-        wanted = "a list of different values, two for kind='binary', none for numbers or outcome=None"
+        wanted = "a list of different values, two for kind='binary', three or more for 'ordered', none for numbers or "
+        wanted += "outcome=None"
         raise ValueError(f"classes={classes!r} with kind={kind!r}; wanted: {wanted}")
 
 
@@ -480,10 +492,8 @@ def _find_kind(
         elif not is_text.any() and _is_count(numbers[~missing]):
             kind = "counts"
         elif len(values) <= AMBIGUOUS and np.all(numbers[~missing] == np.round(numbers[~missing])):  # no text
-            two = "kind='binary'" if len(values) == 2 else "kind='classes'"
-            raise Refused(
-                f"holds {shown}; wanted: {two} if these are names, kind='real' if they are amounts, or kind='counts'"
-            )
+            which = "'binary' for names" if len(values) == 2 else "'classes' for names, 'ordered' for marks"
+            raise Refused(f"holds {shown}; wanted: kind={which}, 'real' for amounts, or 'counts'")
         else:
             kind = "real"
     if kind in NUMBERS:

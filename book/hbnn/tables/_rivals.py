@@ -46,7 +46,7 @@ from hbnn.tables._predictions import (
     score_rows,
     write_predictions,
 )  # fmt: skip
-from hbnn.tables._read import NUMBERS, Kind, Places, Source, Table, make_folds, read_table, say_rows
+from hbnn.tables._read import NUMBERS, AskedKind, Kind, Places, Source, Table, make_folds, read_table, say_rows
 
 type Over = Literal["rows", "groups"]
 NETWORK = "network"
@@ -550,7 +550,7 @@ def answer(
     seed: int,
     predict: Source | None = None,
     out: str | Path = "predictions.csv",
-    kind: Kind | None = None,
+    kind: AskedKind | None = None,
     classes: Sequence[Any] | None = None,
     ids: Sequence[str] = (),
     sep: str = ",",
