@@ -15,9 +15,10 @@ import xarray as xr
 from hbnn import Refused, diagnostics, sampling, tables
 from hbnn.__main__ import main as command
 from hbnn.tables import _network, _predictions, _rivals
-from hbnn.tables._read import KINDS
+from hbnn.tables._read import KINDS, NUMBERS
 from scipy.special import expit, logsumexp
 from scipy.stats import multivariate_normal, nbinom, norm, poisson
+from scipy.stats import t as student
 from sklearn.exceptions import ConvergenceWarning
 from studies import advice
 
@@ -51,7 +52,7 @@ def make_fit(kind="binary", n_groups=4, n_draws=400, hidden=3, vary=None, seed=0
     """A fit as if sampled, of groups "g0", "g1", … and two features."""
     rng = np.random.default_rng(seed)
     output, draws = ((3,) if kind == "classes" else ()), {}
-    shared = (vary or ("readout" if kind in ("real", "counts", "share") else "all")) == "readout"
+    shared = (vary or ("readout" if kind in NUMBERS else "all")) == "readout"
     shapes = {"w1": (2, hidden), "b1": (hidden,), "w2": (hidden, *output), "b2": output}
     for name, shape in shapes.items():
         mu = rng.normal(size=shape) + 0.1 * rng.normal(size=(n_draws, *shape))
@@ -62,10 +63,12 @@ def make_fit(kind="binary", n_groups=4, n_draws=400, hidden=3, vary=None, seed=0
         z = rng.normal(size=(n_draws, n_groups, *shape))
         draws |= {f"{name}_mu": mu, f"{name}_sd": sd}
         draws[name] = mu[:, None] + sd.reshape(-1, *[1] * (z.ndim - 1)) * z
-    if kind in ("real", "counts", "share"):
+    if kind in NUMBERS:
         draws["noise"] = 0.4 + 0.02 * rng.random(n_draws)
-    classes = {"real": (), "counts": (), "share": (), "binary": ("0", "1"), "classes": ("a", "b", "c")}[kind]
-    level, width = (10.0, 2.0) if kind == "real" else (0.0, 1.0)
+    if kind == "heavy":
+        draws["tails"] = 1.5 + 0.2 * rng.random(n_draws)
+    classes = {"binary": ("0", "1"), "classes": ("a", "b", "c")}.get(kind, ())
+    level, width = (10.0, 2.0) if kind in ("real", "heavy") else (0.0, 1.0)
     groups = tuple(f"g{k}" for k in range(n_groups))
     center, scale = np.array([1.0, 2.0]), np.array([2.0, 0.5])
     share = (100.0, 0.01) if kind == "share" else None
@@ -78,7 +81,7 @@ def make_rows(fit, n=8, group="new", labels=True, seed=1):
     groups = fit.groups if group is None else (group,)
     values = fit.center + fit.width * rng.normal(size=(n, 2))
     drawn = {"real": rng.normal(10, 2, n), "binary": rng.integers(0, 2, n).astype("int32"), "counts": rng.poisson(3, n)}
-    drawn |= {"share": rng.integers(0, 101, n).astype(float)}
+    drawn |= {"share": rng.integers(0, 101, n).astype(float), "heavy": 10 + 2 * rng.standard_t(2, n)}
     y = drawn.get(fit.kind, rng.integers(0, 3, n).astype("int32")) if labels else None
     place = np.resize(np.arange(len(groups)), n)
     kind = {"kind": fit.kind, "classes": fit.classes, "share": fit.share} if labels else {}
@@ -148,7 +151,7 @@ def test_some_rows_keep_kind_and_classes_and_need_not_hold_each(frame):
         (
             ["bus", "car"],
             {"kind": "yesno"},
-            "kind='yesno'; wanted: 'binary', 'real', 'classes', 'ordered', 'counts', 'share', or None",
+            "kind='yesno'; wanted: 'binary', 'real', 'heavy', 'classes', 'ordered', 'counts', 'share', or None",
         ),
         (
             [3, 1.5, -2],
@@ -234,8 +237,11 @@ def test_the_density_of_a_row_is_that_of_the_typed_model(monkeypatch, kind, n_un
     monkeypatch.setattr(sampling, "sample_nuts", lambda *_, **__: tree)
     network = types.SimpleNamespace(with_data=lambda **_: None)
     fit = tables.fit_network(rows, seed=1, network=network, judged=False)
-    said = _predictions.log_density(tables.predict(fit, rows), rows) + np.log(fit.spread)
+    predicted = tables.predict(fit, rows)
+    said = _predictions.log_density(predicted, rows) + np.log(fit.spread)
     np.testing.assert_allclose(said, typed["y"].values[0], rtol=1e-6, atol=1e-9)
+    mean = logsumexp(said, axis=0) - np.log(4 * fit.spread)
+    np.testing.assert_allclose(tables.score_rows(predicted, rows), mean, rtol=1e-9)
 
 
 def test_a_known_group_is_predicted_by_its_own_network():
@@ -306,11 +312,11 @@ def test_a_draw_is_weighted_by_the_density_of_the_rows_and_conditioned_on_them()
     np.testing.assert_allclose(np.cov(beta.T), prior - pull @ h @ prior, atol=5 * 0.4 / np.sqrt(20_000))
 
 
-@pytest.mark.parametrize("kind", ["binary", "classes", "counts", "share"])
+@pytest.mark.parametrize("kind", ["binary", "heavy", "classes", "counts", "share"])
 def test_labelled_rows_pull_a_new_group_towards_them(kind):
     fit = make_fit(kind, spread=1.0)
     rows = make_rows(fit, n=6)
-    rows = replace(rows, y=np.full(6, {"counts": 9, "share": 99.5}.get(kind, 1)))
+    rows = replace(rows, y=np.full(6, {"heavy": 14.0, "counts": 9, "share": 99.5}.get(kind, 1)))
     before, after = (tables.predict_new_group(fit, rows, known, seed=1) for known in (None, rows))
     picked = (lambda p: p.draws[..., 1]) if kind == "classes" else (lambda p: p.draws)
     picked = (lambda p: np.log(p.draws)) if kind == "counts" else picked
@@ -344,23 +350,6 @@ def test_rows_of_a_known_group_or_of_two_or_of_another_outcome_are_refused():
         tables.predict_new_group(fit, make_rows(fit), seed=None)
 
 
-@pytest.mark.parametrize("kind", ["binary", "real", "classes", "counts"])
-def test_scores_are_those_of_the_mean_density(kind):
-    fit = make_fit(kind)
-    rows = make_rows(fit, group=None, n=40)
-    found = tables.predict(fit, rows)
-    if kind == "real":
-        density = norm.pdf(rows.y, found.draws, found.noise)
-    elif kind == "counts":  # rates that vary by 0.4 of themselves: a gamma of shape 1 / 0.4^2
-        n = fit.draws["noise"][:, None] ** -2
-        density = nbinom.pmf(rows.y, n, n / (n + found.draws))
-    elif kind == "binary":
-        density = np.where(rows.y == 1, found.draws, 1 - found.draws)
-    else:
-        density = found.draws[:, np.arange(40), rows.y]
-    np.testing.assert_allclose(tables.score_rows(found, rows), np.log(density.mean(axis=0)))
-
-
 # --- the file ------------------------------------------------------------------------------------------------
 
 
@@ -384,13 +373,15 @@ def test_every_kind_has_its_columns_and_can_be_written_twice(tmp_path, kind, nam
     assert ((found["low"] <= found["high"]) & (found["ignorance"] > 0)).all()
 
 
-def test_the_interval_of_a_number_holds_its_share_of_the_mixture():
-    fit, interval = make_fit("real"), 0.8
+@pytest.mark.parametrize("kind", ["real", "heavy"])
+def test_the_interval_of_a_number_holds_its_share_of_the_mixture(kind):
+    fit, interval = make_fit(kind), 0.8
     rows = make_rows(fit, group=None)
     p = tables.predict(fit, rows)
     found = tables.tabulate_predictions(rows, p, interval=interval)
     for name, share in (("low", (1 - interval) / 2), ("high", (1 + interval) / 2)):
-        below = norm.cdf(found[name].to_numpy(), p.draws, p.noise).mean(axis=0)
+        shape = norm if kind == "real" else student(p.tails)
+        below = shape.cdf((found[name].to_numpy() - p.draws) / p.noise).mean(axis=0)
         np.testing.assert_allclose(below, share, atol=1e-6)
 
 
@@ -497,6 +488,21 @@ def test_rivals_of_counts_learn_means_and_how_far_counts_vary_about_them(monkeyp
             assert abs(np.log(found.draws.mean(axis=0) / mean[test])).mean() < 0.25
     none = tables.fit_rival("line", replace(rows, y=np.where(np.arange(400) % 4 > 0, 0, 1)), train, test, seed=0)
     assert np.isfinite(tables.score_rows(none, rows.take(test))).all()
+
+
+def test_rivals_of_heavy_tails_are_not_pulled_and_learn_the_tails(monkeypatch):
+    monkeypatch.setattr(_rivals, "TREES", {"max_iter": (60,)})
+    rng, level = np.random.default_rng(5), np.repeat(np.random.default_rng(6).normal(0, 9, 10), 60)
+    rows = make_table(lambda g, _: rng.standard_t(1.5, len(g)), n_groups=10, n_rows=60)
+    mean = 500 + level + 5 * rows.values[:, 0]
+    rows = replace(rows, kind="heavy", y=mean + rows.y)
+    train, test = np.flatnonzero(np.arange(600) % 4 > 0), np.arange(0, 600, 4)
+    for name, far in (("line", 0.5), ("quadratic", 0.5), ("trees", 2)):
+        found = tables.fit_rival(name, rows, train, test, seed=0, refits=3)
+        assert np.abs(found.draws.mean(axis=0) - mean[test]).mean() < far
+        assert name == "trees" or (1 < found.tails[0, 0] < 2.2 and 0.7 < found.noise[0, 0] < 1.4)
+    normal = tables.fit_rival("line", replace(rows, kind="real"), train, test, seed=0)
+    assert np.abs(normal.draws[0] - mean[test]).mean() > 0.5
 
 
 class Loud(_rivals.LogisticRegression):
@@ -904,7 +910,7 @@ def test_a_stranger_goes_from_file_to_predictions(tmp_path, name):
 # --- a fit that is kept, a report, and the command -------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["real", "binary", "classes", "counts", "share"])
+@pytest.mark.parametrize("kind", ["real", "heavy", "binary", "classes", "counts", "share"])
 def test_a_kept_fit_predicts_the_same(tmp_path, kind):
     fit = replace(
         make_fit(kind), levels={"pet": ("cat", "dog")}, fills={"a": 0.1}, chain_weights=np.array([0.25, 0.75])
@@ -927,18 +933,19 @@ def test_a_file_of_something_else_is_no_fit(tmp_path):
         tables.save_fit(tmp_path / "none" / "a.nc", make_fit())
 
 
-@pytest.mark.parametrize("kind", ["real", "binary", "counts", "share"])
+@pytest.mark.parametrize("kind", ["real", "heavy", "binary", "counts", "share"])
 def test_the_command_writes_predictions_a_report_and_a_fit(tmp_path, capsys, monkeypatch, kind):
     monkeypatch.setattr(_network, "fit_network", fit_made_up)
     monkeypatch.setattr(sampling, "compile_nuts", (lambda _: None) if kind == "real" else stop)
     frame = advice.make_known("none", 1)
     made = {"real": lambda y: y, "binary": lambda y: np.where(y > 0, "up", "down"), "share": expit}
+    made["heavy"] = made["real"]
     frame["y"] = made.get(kind, lambda y: np.random.default_rng(0).poisson(np.exp(y)))(frame["y"])
     monkeypatch.setattr(_rivals, "REFITS", {"line": 5})
     frame.to_csv(tmp_path / "t.csv", index=False)
     monkeypatch.chdir(tmp_path)
     asked = ["t.csv", "--group", "g", "--outcome", "y", "--rivals", "line"]
-    asked += ["--kind", kind] if kind == "share" else []
+    asked += ["--kind", kind] if kind in ("heavy", "share") else []
     assert command([*asked, "--report", "r.html", "--save", "f.nc"]) == 0
     said = capsys.readouterr().out
     assert "f.nc is not written" in said  # a line predicts

@@ -485,3 +485,11 @@ def test_a_skewed_amount_is_advised_its_logarithm(frame, spread, said):
     wage = np.exp(np.random.default_rng(1).normal(0, spread, len(frame)))
     rows = tables.read_table(frame.assign(wage=wage), **(GOOD | {"outcome": "wage", "kind": None, "classes": None}))
     assert any("Its logarithm" in note for note in rows.notes) == said
+
+
+def test_numbers_far_out_are_told_of_a_kind_that_bears_them(frame):
+    size = np.random.default_rng(1).normal(50, 3, len(frame))
+    for far, said in ((0, False), (900, True)):
+        size[[3, 7]] += far, -far
+        rows = tables.read_table(frame.assign(size=size), **(GOOD | {"outcome": "size", "kind": None, "classes": None}))
+        assert any("2 rows have 'size' far" in note for note in rows.notes) == said

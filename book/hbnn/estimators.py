@@ -121,7 +121,7 @@ class HierarchicalRegressor(RegressorMixin, _Network):
     ----------
     group : name, or place, of the column of X that says which group a row is of; all others are features, of numbers or
         words, as in `tables.read_table`
-    kind : "real", which None says, too, "counts" or "share"
+    kind : "real", which None says, too, "heavy", "counts" or "share"
     n_units, vary : as in `tables.build_network`
     sampler : what to change in 4 chains of 500 draws
     most : runs of them, at most, as in `tables.fit_network`

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pymc as pm
 import xarray as xr
-from scipy.special import expit, logit, softmax
+from scipy.special import expit, logit, ndtri, softmax, stdtrit
 
 from hbnn import diagnostics, sampling
 from hbnn._checks import check_count, check_seed
@@ -22,6 +22,7 @@ from hbnn._types import Array, Floats
 from hbnn.fusion import fuse
 from hbnn.prediction import BLOCK
 from hbnn.tables._predictions import (
+    INTERVAL,
     PRECISE,
     Precision,
     Prediction,
@@ -31,7 +32,7 @@ from hbnn.tables._predictions import (
     measure_precision,
     weigh_chains,
 )
-from hbnn.tables._read import NUMBERS, Kind, Places, Table, find_groups, require_groups
+from hbnn.tables._read import NUMBERS, Kind, Places, Table, find_groups, measure_bulk, require_groups
 
 if TYPE_CHECKING:
     from nutpie.compile_pymc import CompiledPyMCModel
@@ -59,10 +60,12 @@ def build_network(
     the output is the log of their mean, from that of all rows, and rates vary by a share of themselves, "noise", with a
     half-normal prior of sd 1. Zero, where that prior is highest, is the Poisson, so more is learned only where rows ask
     for it (a reasonable prior on 1/alpha would be far from it); and one, where rates vary as an exponential does, is
-    about the most that is met with. Of ordered classes the output is one number, and classes are what lies between
+    about the most that is met with. Heavy-tailed numbers have a Student t, and are standardised by their median and
+    middle half. Of ordered classes the output is one number, and classes are what lies between
     cutpoints on its line; where the output is 0, their probabilities are uniform on the simplex a priori.
 
     Source: Simpson et al. (2017), Penalising Model Component Complexity, Statistical Science 32, for that prior;
+    Juárez and Steel (2010), Journal of Business and Economic Statistics 28, for that of a t's degrees of freedom;
     McCullagh (1980), Regression Models for Ordinal Data, JRSS B 42, for cutpoints; Westfall (2017), arXiv 1702.01201,
     for the priors of a line, which Bambi has: sds of 2.5.
 
@@ -139,6 +142,9 @@ def build_network(
         elif rows.kind == "counts":
             mu = pm.math.exp(pm.Data("level", level) + out)
             pm.NegativeBinomial("y", mu=mu, alpha=pm.HalfNormal("noise", 1) ** -2, observed=seen, dims="obs")
+        elif rows.kind == "heavy":
+            nu, scale = pm.Gamma("tails", 2, 0.1), pm.HalfNormal("noise", 1)
+            pm.StudentT("y", nu=nu, mu=out, sigma=scale, observed=seen, dims="obs")
         else:
             pm.Normal("y", out, pm.HalfNormal("noise", 1), observed=seen, dims="obs")
     return model
@@ -172,8 +178,10 @@ def measure_columns(values: Floats) -> tuple[Floats, Floats]:
 def _standardise(rows: Table) -> tuple[Floats, Array, tuple[Floats, Floats, float, float]]:
     """X, y, and what they were standardised by: centre and width of the features, level and spread of the outcome."""
     center, width = measure_columns(rows.values)
-    normal, y = rows.kind in ("real", "share"), rows.target
+    normal, y = rows.kind in ("real", "share", "heavy"), rows.target
     level, spread = (y.mean(), y.std() or 1.0) if normal else (0.0, 1.0)
+    if rows.kind == "heavy":
+        level, spread = np.median(y), measure_bulk(y) or 1.0
     if rows.kind == "counts":
         level = np.log(max(rows.y.mean(), 1 / len(rows.y)))
     y = (y - level) / spread if normal else y
@@ -201,8 +209,8 @@ class Fit:
     kind: Kind | None
     center: Floats  #: (feature,), in the table's units
     width: Floats
-    level: float  #: mean of a real outcome, in its unit, of logits of shares, or log of the mean of counts
-    spread: float  #: its standard deviation
+    level: float  #: mean (heavy: median) of a real outcome, in its unit, of logits of shares, or log of that of counts
+    spread: float  #: its standard deviation (heavy: that of a normal with its middle half)
     verdict: diagnostics.Verdict | None  #: on predictions of the rows, group sds and the log likelihood
     levels: dict[str, tuple[str, ...]] = field(default_factory=dict)  #: of features that are words, as in `Table`
     fills: dict[str, float] = field(default_factory=dict)  #: of features that were missing, as in `Table`
@@ -349,6 +357,8 @@ def _measure(fit: Fit, asked: Table, n_chains: int, seed: int) -> Precision:
     predicted = predict(fit, _spread(asked, 200), seed=seed)
     means, noise = predicted.to_unit()
     draws = means.reshape(n_chains, -1, *means.shape[1:])
+    if predicted.tails is not None and noise is not None:  # the sd of a normal whose interval is as wide
+        noise = noise * stdtrit(predicted.tails, (1 + INTERVAL) / 2) / ndtri((1 + INTERVAL) / 2)
     return measure_precision(draws, None if noise is None else noise.reshape(n_chains, -1, noise.shape[1]))
 
 
@@ -374,7 +384,7 @@ def _judge(fit: Fit, rows: Table, posterior: Weights, tree: xr.DataTree) -> diag
     predicted, shape = predict(fit, rows), posterior["w2"].shape[:2]
     draws = predicted.draws[..., 1:] if fit.kind == "classes" else predicted.draws
     asked = {"data": draws.reshape(*shape, -1), "log likelihood": log_density(predicted, rows).sum(1).reshape(shape)}
-    asked |= {name: values for name, values in posterior.items() if name.endswith("_sd") or name == "noise"}
+    asked |= {name: values for name, values in posterior.items() if name.endswith("_sd") or name in ("noise", "tails")}
     return diagnostics.verdict(asked, tree)
 
 
@@ -564,6 +574,8 @@ def _give(fit: Fit, out: Floats, each: Places | slice, effective: float) -> Pred
         return Prediction(p, None, effective, fit.classes)
     noise = fit.draws["noise"][each, None] * fit.spread
     if fit.kind != "counts":
-        return Prediction(fit.level + fit.spread * out, noise, effective, share=fit.share[0] if fit.share else 0.0)
+        share, tails = fit.share[0] if fit.share else 0.0, fit.draws.get("tails")
+        tails = None if tails is None else tails[each, None]
+        return Prediction(fit.level + fit.spread * out, noise, effective, share=share, tails=tails)
     mean = np.exp(fit.level + out)
     return Prediction(mean, disperse(mean, noise), effective, counts=True)

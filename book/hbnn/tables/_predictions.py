@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainc, expit, logsumexp, ndtr, ndtri
-from scipy.stats import nbinom, norm
+from scipy.special import betainc, expit, logsumexp, ndtr, ndtri, stdtr, stdtrit
+from scipy.stats import nbinom, norm, t
 
 from hbnn import diagnostics, metrics
 from hbnn import prediction as networks
@@ -31,17 +31,19 @@ class Prediction:
     """
 
     draws: Floats  #: (draw, row), probabilities of the second of two classes or means; (draw, row, class)
-    noise: Floats | None = None  #: (draw, 1) or (draw, row), sd of a number about its mean, in its unit
+    #: (draw, 1) or (draw, row), sd of a number about its mean, in its unit; with `tails`, the scale of its Student t
+    noise: Floats | None = None
     effective: float = np.nan  #: the number of posterior draws, the effective one where they were weighted
     classes: tuple[str, ...] = ()  #: of several, in the order of the last axis of `draws`; () for two, or a number
     counts: bool = False  #: whether the number is a count, negative binomial about its mean; else it is normal
     share: float = 0.0  #: 1 or 100, where the number is a share of it, whose logit `draws` and `noise` are about
+    tails: Floats | None = None  #: (draw, 1) or (draw, row), degrees of freedom of a heavy-tailed number
 
     @property
     def kind(self) -> Kind:
         """Of the outcome."""
         if self.noise is not None:
-            return "counts" if self.counts else "share" if self.share else "real"
+            return "counts" if self.counts else "share" if self.share else "real" if self.tails is None else "heavy"
         return "classes" if self.draws.ndim == 3 else "binary"
 
     def to_unit(self) -> tuple[Floats, Floats | None]:
@@ -235,7 +237,8 @@ def _find_shape(mean: Floats, noise: Floats) -> tuple[Floats, Floats]:
 def find_below(prediction: Prediction, value: Floats) -> Floats:
     """Probability under each draw, (draw, row), of a number not above the value, (row,)."""
     if not prediction.counts:
-        return ndtr((value - prediction.draws) / prediction.noise)  # type: ignore[operator]
+        far = (value - prediction.draws) / prediction.noise  # type: ignore[operator]
+        return ndtr(far) if prediction.tails is None else stdtr(prediction.tails, far)
     n, p = _find_shape(prediction.draws, np.asarray(prediction.noise))
     return np.where(value < 0, 0.0, betainc(n, np.maximum(value, 0) + 1, p))
 
@@ -246,6 +249,8 @@ def log_density(prediction: Prediction, rows: Table) -> Floats:
     draws = prediction.draws
     if prediction.counts:
         return nbinom.logpmf(rows.y, *_find_shape(draws, np.asarray(prediction.noise)))
+    if prediction.tails is not None:
+        return t.logpdf(rows.target, prediction.tails, draws, prediction.noise)
     if prediction.noise is not None:
         return norm.logpdf(rows.target, draws, prediction.noise)
     if prediction.kind == "binary":
@@ -307,8 +312,8 @@ def tabulate_predictions(
         "low" and "high" (quantiles over draws), "noise" and "ignorance" (bits, as in `metrics.split_uncertainty`); for
         several ``p_<class>`` each, the most probable "class", and the same figures of it; for a number "mean" with
         "mean_low" and "mean_high", the interval of the mean, "low" and "high", that of the outcome itself (of counts
-        whole numbers), "noise" (its standard deviation about the mean) and "ignorance" (that of the mean over draws),
-        all in its unit.
+        whole numbers), "noise" (its standard deviation about the mean; of a heavy-tailed one the scale) and "ignorance"
+        (that of the mean over draws), all in its unit.
 
     Raises
     ------
@@ -357,6 +362,7 @@ def _find_quantile(prediction: Prediction, share: float) -> NDArray[Any]:
     """Quantile of an outcome over all draws, by bisection: (row,), in its unit; of counts, the first that will do."""
     draws, noise, counts = prediction.draws, np.asarray(prediction.noise), prediction.counts
     far = np.sqrt(share / (1 - share)) if counts else ndtri(share)  # Cantelli: a count's quantile lies below this
+    far = far if prediction.tails is None else stdtrit(prediction.tails, share)
     each = draws + noise * far  # the quantile of the mixture lies between those of its parts
     low, high = (np.full(draws.shape[1], -1.0), np.ceil(each.max(axis=0))) if counts else (each.min(0), each.max(0))
     for _ in range(60 if counts else 25):  # to 3e-8 of the first interval; of counts, until one is left

@@ -22,13 +22,13 @@ from hbnn._types import Array, Floats
 if TYPE_CHECKING:
     from hbnn.tables._network import Fit
 
-type Kind = Literal["binary", "real", "classes", "counts", "share"]
+type Kind = Literal["binary", "real", "heavy", "classes", "counts", "share"]
 type AskedKind = Kind | Literal["ordered"]
 type Places = NDArray[np.intp]
 type Mask = NDArray[np.bool_]
 type Source = str | Path | pd.DataFrame
-KINDS: tuple[AskedKind, ...] = ("binary", "real", "classes", "ordered", "counts", "share")
-NUMBERS = ("real", "counts", "share")  # kinds without classes
+KINDS: tuple[AskedKind, ...] = ("binary", "real", "heavy", "classes", "ordered", "counts", "share")
+NUMBERS = ("real", "heavy", "counts", "share")  # kinds without classes
 MOST_CLASSES = 20
 AMBIGUOUS = 10  # so many whole numbers may be names or amounts
 FEW = 3  # rows or values that a message names
@@ -36,6 +36,7 @@ NOTHING = ("", "NA", "N/A", "n/a", "#NA", "#N/A", "<NA>", "NaN", "nan", "-NaN", 
 TRUTH = {"True": "1", "true": "1", "TRUE": "1", "False": "0", "false": "0", "FALSE": "0"}
 LEAK = 0.999  # correlation with the outcome
 MOST_LEVELS = 20  # of a feature of words
+FAR = 6  # standard deviations of a normal with the same middle half
 MISSING = "missing"  # the word of a feature that is not there
 GROUPED = r"-?[1-9]\d{0,2}(\.\d{3})+"  # 1.234: a mark for thousands, or three decimals?
 DATE = r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}|\d{1,2}[.:]\d{2}([.:]\d{2})?"
@@ -156,8 +157,9 @@ def read_table(
     are classes; numbers are real, or counts where they are whole, none is below zero, most are small, and a normal's
     90 % interval would reach below zero. A few whole numbers may be any of these, and are refused until `kind` says
     which. Shares, of 1 or of 100, are numbers, too, and with ``kind="share"`` what is predicted stays between the ends:
-    models learn their logit. Classes with an order, such as marks from 1 to 5, are asked for with ``kind="ordered"``,
-    or by an ordered category of pandas.
+    models learn their logit. With ``kind="heavy"`` numbers have Student's t about their mean, so that a few far out do
+    not pull the others. Classes with an order, such as marks from 1 to 5, are asked for with ``kind="ordered"``, or by
+    an ordered category of pandas.
 
     Parameters
     ----------
@@ -312,6 +314,11 @@ def read_table(
         notes.append(
             f"{outcome!r} is above 0 and skewed, so intervals may reach below 0. Its logarithm may be easier to learn: "
             "make it a column, and take exp of mean, low and high; the first is a median then."
+        )
+    elif found and kind == "real" and (n_far := np.sum(np.abs(y - np.median(y)) > FAR * measure_bulk(y))) > 1:
+        notes.append(
+            f"{say_rows(n_far)} have {outcome!r} far from all others. If these are right, kind='heavy' keeps them from "
+            "pulling the rest."
         )
     if found and _is_whole(y):
         other = "'real' where it is an amount" if kind == "counts" else "'counts' where it counts something"
@@ -546,6 +553,11 @@ def _is_skewed(numbers: Floats) -> bool:
     """Whether small ones are oftener than large ones, and a normal's 90 % interval would reach below zero."""
     off = numbers - numbers.mean()
     return bool(numbers.mean() < 1.645 * off.std() and np.mean(off**3) > 0.5 * off.std() ** 3)
+
+
+def measure_bulk(numbers: Floats) -> float:
+    """The standard deviation that a normal with the same middle half has; where all of that is one value, their own."""
+    return float(np.subtract(*np.quantile(numbers, (0.75, 0.25))) / 1.349 or numbers.std())
 
 
 def _sort_key(name: str) -> tuple[int, float, str]:

@@ -19,15 +19,16 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.sparse import csr_array, hstack
 from scipy.stats import norm
+from scipy.stats import t as student
 from sklearn.base import BaseEstimator, clone
-from sklearn.compose import make_column_transformer
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
+from sklearn.linear_model import HuberRegressor, LogisticRegression, PoissonRegressor, Ridge
 from sklearn.metrics import mean_poisson_deviance
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import PolynomialFeatures, TargetEncoder
+from sklearn.preprocessing import PolynomialFeatures, RobustScaler, TargetEncoder
 
 from hbnn import metrics
 from hbnn._checks import check_seed
@@ -46,7 +47,18 @@ from hbnn.tables._predictions import (
     score_rows,
     write_predictions,
 )  # fmt: skip
-from hbnn.tables._read import NUMBERS, AskedKind, Kind, Places, Source, Table, make_folds, read_table, say_rows
+from hbnn.tables._read import (
+    NUMBERS,
+    AskedKind,
+    Kind,
+    Places,
+    Source,
+    Table,
+    make_folds,
+    measure_bulk,
+    read_table,
+    say_rows,
+)
 
 type Over = Literal["rows", "groups"]
 NETWORK = "network"
@@ -91,6 +103,8 @@ def fit_rival(
     The group is a column of 0 and 1 each; for trees a category, or, where there are more than they can tell apart, the
     mean outcome of the group in other training rows (`TargetEncoder`, fitted anew in each inner fold). Means of counts
     are fitted as a Poisson's, and how far counts vary about them is fitted to left-out rows, by a negative binomial.
+    Of heavy-tailed numbers lines minimise Huber's loss, trees absolute errors, and Student's t is fitted to left-out
+    rows.
 
     Parameters
     ----------
@@ -115,7 +129,8 @@ def fit_rival(
     """
     check_seed(seed)
     _check_rivals((name,))
-    number, counts, y, g = rows.kind in NUMBERS, rows.kind == "counts", rows.target, rows.group
+    number, counts, heavy = rows.kind in NUMBERS, rows.kind == "counts", rows.kind == "heavy"
+    y, g = rows.target, rows.group
     if counts and not y[train].any():  # as if half of one had been counted
         mean = np.full((1, len(test)), 0.5 / len(train))
         return Prediction(mean, disperse(mean, 1.0), 1.0, counts=True)
@@ -138,7 +153,10 @@ def fit_rival(
         X = csr_array(hstack([X, levels])) if many else np.column_stack([X, levels.toarray()])
         model = (PoissonRegressor if counts else LogisticRegression)(max_iter=1000)
         grid = {"alpha": 1 / STRENGTHS / len(train)} if counts else {"C": STRENGTHS}
-        if number and not counts:
+        if heavy:
+            model = TransformedTargetRegressor(HuberRegressor(max_iter=1000), transformer=RobustScaler())
+            grid = {"regressor__alpha": 1 / STRENGTHS}
+        elif number and not counts:
             model, grid = Ridge(), {"alpha": 1 / STRENGTHS}
 
     def tell(model: BaseEstimator, X: Floats) -> Floats:  # a fold may be without one of the classes
@@ -154,8 +172,8 @@ def fit_rival(
     if counts and not y[train].all():
         apart = (y[train] > 0).astype(int)  # of zeros alone nothing can be learned
     folds = _split_again(g[train], apart, new_groups, seed, 2 if many else INNER)
-    normal = number and not counts
-    search = GridSearchCV(model, grid, cv=folds, scoring="neg_mean_squared_error" if normal else measure)
+    scoring = "neg_mean_squared_error" if number and not counts else measure
+    search = GridSearchCV(model, grid, cv=folds, scoring="neg_mean_absolute_error" if heavy else scoring)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a solver that needs more steps at one of the settings
         warnings.filterwarnings("ignore", RARE)  # in the folds of `TargetEncoder`
@@ -166,13 +184,19 @@ def fit_rival(
         again = [tell(_refit(search.best_estimator_, X, y, g, train, rng), X[test]) for rng in _spawn(seed, refits)]
         off = found / np.mean(again, axis=0) if counts else found - np.mean(again, axis=0)
         draws = np.array(again) * off if counts else np.array(again) + off  # about the fit to the rows as they are
-    if counts:
+    if counts or heavy:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             left = [(b, clone(search.best_estimator_).fit(X[train][a], y[train][a])) for a, b in folds]
         mean = np.concatenate([tell(fitted, X[train][b]) for b, fitted in left])
-        noise = disperse(draws, _find_dispersion(mean, rows.take(train[np.concatenate([b for b, _ in left])])))
-        return Prediction(draws, noise, float(len(draws)), counts=True)
+        those = rows.take(train[np.concatenate([b for b, _ in left])])
+        if counts:
+            noise = disperse(draws, _find_dispersion(mean, those))
+            return Prediction(draws, noise, float(len(draws)), counts=True)
+        bulk = measure_bulk(those.y - mean) or 1.0
+        nu, _, scale = student.fit((those.y - mean) / bulk, floc=0)
+        scale, nu = (np.full((len(draws), 1), value) for value in (scale * bulk, nu))
+        return Prediction(draws, scale, float(len(draws)), tails=nu)
     if number:
         noise = np.sqrt(max(-search.best_score_, 1e-12 * y[train].var(), 1e-300))
         return Prediction(draws, np.full((len(draws), 1), noise), float(len(draws)), share=_find_top(rows))
@@ -227,7 +251,8 @@ def _make_trees(n_features: int, n_groups: int, kind: Kind | None, seed: int) ->
     """Boosted trees of features and, in the last column, the group; and the settings to choose from."""
     few, number = n_groups <= MOST_CATEGORIES, kind in NUMBERS
     options = {"min_samples_leaf": 5, "categorical_features": [n_features] if few else None, "random_state": seed}
-    options |= {"loss": "poisson"} if kind == "counts" else {}  # type: ignore[dict-item]
+    loss = {"counts": "poisson", "heavy": "absolute_error"}.get(str(kind))
+    options |= {"loss": loss} if loss else {}  # type: ignore[dict-item]
     model = (HistGradientBoostingRegressor if number else HistGradientBoostingClassifier)(**options)
     if few:
         return model, TREES
@@ -282,7 +307,9 @@ class Comparison:
     """
 
     lpd: dict[Over, pd.DataFrame]  #: (row, model), log predictive densities, nats
-    loss: dict[Over, pd.DataFrame]  #: (row, model), 1 for a class that was missed, or the squared error of a number
+    loss: dict[
+        Over, pd.DataFrame
+    ]  #: (row, model), 1 for a class that was missed, or the squared error of a number (heavy: absolute)
     group: Places
     kind: Kind | None
     levels: dict[Over, pd.DataFrame]  #: (row, model), the probability of what is below a number, or of the second of
@@ -308,7 +335,7 @@ class Comparison:
 
     def to_frame(self) -> pd.DataFrame:
         """Scores, a line for each model, the best on rows first, with gains of the network."""
-        second = "RMSE" if self.kind in NUMBERS else "accuracy (%)"
+        second = "mean error" if self.kind == "heavy" else "RMSE" if self.kind in NUMBERS else "accuracy (%)"
         lines = {}
         for name in self.lpd["rows"]:
             line = {}
@@ -316,7 +343,9 @@ class Comparison:
                 text = f"new {over}"
                 loss = self.loss[over][name].mean()
                 line[f"lpd, {text}"] = self.lpd[over][name].mean()
-                line[f"{second}, {text}"] = np.sqrt(loss) if self.kind in NUMBERS else 100 * (1 - loss)
+                line[f"{second}, {text}"] = (
+                    loss if self.kind == "heavy" else np.sqrt(loss) if self.kind in NUMBERS else 100 * (1 - loss)
+                )
                 if name != NETWORK and NETWORK in self.lpd[over]:
                     line[f"network's gain, {text}"] = plus_minus(*self.gain(NETWORK, name, over))
             lines[name] = line
@@ -492,8 +521,10 @@ def _predict_fold(
 
 
 def _find_loss(predicted: Prediction, rows: Table) -> Floats:
-    """Squared error, or 1 for a class that was missed, (row,)."""
+    """Squared error (of a heavy-tailed number the absolute one), or 1 for a class that was missed, (row,)."""
     mean = predicted.to_unit()[0].mean(axis=0)
+    if rows.kind == "heavy":
+        return np.abs(mean - rows.y)
     if rows.kind in NUMBERS:
         return (mean - rows.y) ** 2
     guess = mean > 0.5 if rows.kind == "binary" else mean.argmax(axis=1)
@@ -744,12 +775,15 @@ def _predict_rival(name: str, rows: Table, asked: Table, seed: int, found: Compa
     n_draws = min(REFITS[name], MANY_REFITS) if is_many(n, len(rows.groups)) else REFITS[name]
     draws = np.empty((n_draws, len(place), *([len(rows.classes)] if rows.kind == "classes" else [])))
     noise = np.empty((1 if rows.kind == "real" else n_draws, len(place))) if rows.kind in NUMBERS else None
+    tails = np.empty((1, len(place))) if rows.kind == "heavy" else None
     for new in np.unique(is_new):
         where = np.flatnonzero(is_new == new)
         part = fit_rival(name, both, np.arange(n), n + where, seed=seed, new_groups=bool(new), refits=n_draws)
         draws[:, where] = part.draws
-        if rows.kind in ("counts", "share") and noise is not None:
+        if rows.kind != "real" and noise is not None:
             noise[:, where] = part.noise
+            if tails is not None and part.tails is not None:
+                tails[:, where] = part.tails[:1]
         elif noise is not None:
             over: Over = "groups" if new and "groups" in found.loss else "rows"
             missed = found.loss[over][name]
@@ -760,5 +794,6 @@ def _predict_rival(name: str, rows: Table, asked: Table, seed: int, found: Compa
             draws[:, where] += levels[:, place[where]]
     if noise is not None:
         noise = np.broadcast_to(noise, draws.shape)
-        return Prediction(draws, noise, float(n_draws), counts=rows.kind == "counts", share=_find_top(rows))
+        counts = rows.kind == "counts"
+        return Prediction(draws, noise, float(n_draws), counts=counts, share=_find_top(rows), tails=tails)
     return Prediction(draws, None, float(n_draws), rows.classes)
