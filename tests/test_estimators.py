@@ -30,8 +30,10 @@ def fit_lines(rows, *, seed, **_):
     for name, mean, each in (("w2", w2, np.tile(w2, (len(b2), *[1] * w2.ndim))), ("b2", b2.mean(axis=0), b2)):
         draws |= {f"{name}_mu": np.tile(mean, (n, *[1] * np.ndim(mean))), f"{name}_sd": np.ones(n)}
         draws[name] = each + 0.01 * rng.normal(size=(n, *each.shape))
+    if rows.second_group is not None:
+        draws |= {"c": rng.normal(size=(n, len(rows.second_groups))), "c_sd": np.ones(n)}
     parts = (rows.groups, rows.features, rows.classes, rows.kind, *scale, None, rows.levels, rows.fills, rows.share)
-    return _network.Fit(draws, *parts)
+    return _network.Fit(draws, *parts, rows.second_groups)
 
 
 @pytest.fixture
@@ -107,6 +109,11 @@ def test_a_row_of_a_new_group_is_predicted_the_same_beside_any_others(asked, fra
     np.testing.assert_array_equal(model.predict_interval(new[3:7]), model.predict_interval(new)[3:7])
     width = np.ptp(model.predict_interval(new), axis=1)
     assert width[::3].min() > width[1::3].max()  # Ulm is known
+    both = HierarchicalRegressor("town", second_group="job", random_state=0)
+    both.fit(frame[["town", "age", "job"]], frame["rent"])
+    assert (both.fit_.features, both.fit_.second_groups) == (("age",), ("cook", "nurse"))
+    new = new.assign(job=np.resize(["cook", "baker"], len(X)))
+    np.testing.assert_array_equal(both.predict_interval(new[3:7]), both.predict_interval(new)[3:7])
 
 
 def test_searches_and_folds_of_whole_groups_take_it(asked, frame):

@@ -215,19 +215,22 @@ def test_rows_that_no_network_can_learn_from_are_refused(frame, change, message)
 # --- predictions ---------------------------------------------------------------------------------------------
 
 
-def read_kind(kind):
-    """A table of 60 rows in four towns with an outcome of this kind."""
+def read_kind(kind, **changes):
+    """A table of 60 rows in four towns and five streets with an outcome of this kind."""
     rng, frame = np.random.default_rng(2), make_frame()
     made = {"binary": frame["moved"], "classes": frame["by"], "ordered": np.resize([1, 2, 3, 4], 60)}
     made |= {"counts": rng.poisson(4, 60), "share": rng.uniform(1, 99, 60)}
     frame["y"] = made.get(kind, frame["rent"])
-    return read(frame, "y", kind=kind)
+    return read(frame.assign(street=np.resize(list("abcde"), 60)), "y", kind=kind, **changes)
 
 
-@pytest.mark.parametrize(("kind", "n_units"), [*((kind, 3) for kind in KINDS), ("real", 0)])
-def test_the_density_of_a_row_is_that_of_the_typed_model(monkeypatch, kind, n_units):
+@pytest.mark.parametrize(
+    ("kind", "n_units", "second"),
+    [*((kind, 3, None) for kind in KINDS), ("real", 0, "street"), ("classes", 3, "street"), ("binary", 3, "street")],
+)
+def test_the_density_of_a_row_is_that_of_the_typed_model(monkeypatch, kind, n_units, second):
     """Of draws of the prior, PyMC says it, and so do the predictions that are made of these draws."""
-    rows = read_kind(kind)
+    rows = read_kind(kind, second_group=second)
     model = tables.build_network(rows, n_units=n_units)
     with pytensor.config.change_flags(mode="FAST_COMPILE"):
         names = [variable.name for variable in model.free_RVs]
@@ -326,6 +329,56 @@ def test_labelled_rows_pull_a_new_group_towards_them(kind):
     again, other = (tables.predict_new_group(fit, rows, rows, seed=seed).draws for seed in (1, 2))
     np.testing.assert_array_equal(again, after.draws)
     assert not np.array_equal(other, after.draws)
+
+
+def give_seconds(table, names, place):
+    return replace(table, second_groups=names, second_group=np.resize(place, len(table.values)))
+
+
+@pytest.mark.parametrize("kind", ["real", "classes"])
+def test_a_second_group_that_is_known_adds_its_level_and_another_one_is_drawn(kind):
+    fit, shape = make_fit(kind, n_draws=4000), (3,) if kind == "classes" else ()
+    rng = np.random.default_rng(3)
+    c = rng.normal(size=(4000, 2, *shape))
+    with_seconds = replace(fit, draws=fit.draws | {"c": c, "c_sd": np.full(4000, 2.0)}, second_groups=("x", "y"))
+    rows = give_seconds(make_rows(fit, group=None), ("y", "z"), [0, 1, 1])
+    with pytest.raises(Refused, match="second group 'z' was not seen; wanted: one of 'x' and 'y'"):
+        tables.predict(with_seconds, rows)
+    with pytest.raises(Refused, match="no second group"):
+        tables.predict(with_seconds, make_rows(fit, group=None))
+    before, after = (tables.predict(f, rows, seed=1).draws for f in (fit, with_seconds))
+    back = np.log if kind == "classes" else (lambda mean: mean / fit.spread)
+    added = back(after) - back(before)
+    added = added - added.mean(axis=-1, keepdims=True) if kind == "classes" else added
+    known = c[:, 1] - c[:, 1].mean(axis=-1, keepdims=True) if kind == "classes" else c[:, 1]
+    np.testing.assert_allclose(added[:, 0], known, atol=1e-6)
+    np.testing.assert_allclose(added[:, 1], added[:, 2], atol=1e-6)
+    sd = 2 * np.sqrt(2 / 3) if kind == "classes" else 2
+    np.testing.assert_allclose(added[:, 1].std(axis=0), sd, rtol=0.06)
+
+
+@pytest.mark.parametrize("kind", ["real", "heavy"])
+def test_labelled_rows_of_a_new_group_are_seen_without_what_their_second_group_adds(kind):
+    fit, far = make_fit(kind), 7.0
+    with_seconds = replace(
+        fit, draws=fit.draws | {"c": np.full((400, 1), far), "c_sd": np.ones(400)}, second_groups=("x",)
+    )
+    rows, known = make_rows(fit, n=4), make_rows(fit, n=3, seed=2)
+    moved = give_seconds(replace(known, y=known.y + far * fit.spread), ("x",), [0])
+    expected = tables.predict_new_group(fit, rows, known, seed=1).draws + far * fit.spread
+    found = tables.predict_new_group(with_seconds, give_seconds(rows, ("x",), [0]), moved, seed=1).draws
+    np.testing.assert_allclose(found, expected)
+
+
+def test_rivals_know_second_groups():
+    rng, second = np.random.default_rng(4), np.arange(200) % 6
+    level = np.array([9, 1, -9, 4, -4, 0.0])[second]
+    rows = make_table(lambda g, _: level + rng.normal(size=len(g)), n_groups=10)
+    rows = replace(rows, second_group=second, second_groups=tuple("abcdef"))
+    train, test = np.flatnonzero(rows.group > 0), np.flatnonzero(rows.group == 0)
+    for name in (*FAST, "trees"):
+        mean = tables.fit_rival(name, rows, train, test, seed=0, new_groups=True).draws[0]
+        assert np.abs(mean - level[test]).mean() < 2.5, name
 
 
 def test_more_than_the_draws_can_bear_is_refused():
@@ -913,12 +966,17 @@ def test_a_stranger_goes_from_file_to_predictions(tmp_path, name):
 @pytest.mark.parametrize("kind", ["real", "heavy", "binary", "classes", "counts", "share"])
 def test_a_kept_fit_predicts_the_same(tmp_path, kind):
     fit = replace(
-        make_fit(kind), levels={"pet": ("cat", "dog")}, fills={"a": 0.1}, chain_weights=np.array([0.25, 0.75])
+        make_fit(kind),
+        levels={"pet": ("cat", "dog")},
+        fills={"a": 0.1},
+        chain_weights=np.array([0.25, 0.75]),
+        second_groups=("x",),
     )
     tables.save_fit(tmp_path / "fit.nc", fit)
     again, rows = tables.load_fit(tmp_path / "fit.nc"), make_rows(fit, group=None)
     np.testing.assert_array_equal(tables.predict(again, rows).draws, tables.predict(fit, rows).draws)
-    assert (again.groups, again.levels, again.fills, again.kind) == (fit.groups, fit.levels, fit.fills, kind)
+    for name in ("groups", "second_groups", "levels", "fills", "kind"):
+        assert getattr(again, name) == getattr(fit, name)
     np.testing.assert_array_equal(again.chain_weights, fit.chain_weights)
 
 
@@ -942,10 +1000,12 @@ def test_the_command_writes_predictions_a_report_and_a_fit(tmp_path, capsys, mon
     made["heavy"] = made["real"]
     frame["y"] = made.get(kind, lambda y: np.random.default_rng(0).poisson(np.exp(y)))(frame["y"])
     monkeypatch.setattr(_rivals, "REFITS", {"line": 5})
+    frame = frame.assign(year=np.arange(len(frame)) % 3) if kind == "real" else frame
     frame.to_csv(tmp_path / "t.csv", index=False)
     monkeypatch.chdir(tmp_path)
     asked = ["t.csv", "--group", "g", "--outcome", "y", "--rivals", "line"]
     asked += ["--kind", kind] if kind in ("heavy", "share") else []
+    asked += ["--second-group", "year"] if kind == "real" else []
     assert command([*asked, "--report", "r.html", "--save", "f.nc"]) == 0
     said = capsys.readouterr().out
     assert "f.nc is not written" in said  # a line predicts
@@ -957,6 +1017,7 @@ def test_the_command_writes_predictions_a_report_and_a_fit(tmp_path, capsys, mon
     assert "Use a line" in page or "use a line" in page
     written = pd.read_csv(tmp_path / "predictions.csv")
     assert len(written) == len(frame)
+    assert ("year" in written) == ("3 of 'year'" in said) == (kind == "real")
     if kind in ("counts", "share"):
         assert written["low"].between(0, written["high"]).all()
         assert 0.85 < np.mean((written["low"] <= frame["y"]) & (frame["y"] <= written["high"])) <= 1

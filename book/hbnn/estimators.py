@@ -24,12 +24,26 @@ _compiled: dict[tuple[Any, ...], Compiled] = {}  # the last ones, as the folds o
 
 def _compile(rows: Table, **options: Any) -> Compiled:
     """The network for a table of this shape, compiled once."""
-    shape = len(rows.groups), len(rows.features), rows.kind, rows.ordered, len(rows.classes), *options.values()
+    shape = (
+        len(rows.groups),
+        len(rows.second_groups),
+        len(rows.features),
+        rows.kind,
+        rows.ordered,
+        len(rows.classes),
+        *options.values(),
+    )
     network = _compiled.pop(shape, None) or compile_network(rows, **options)
     _compiled[shape] = network
     if len(_compiled) > 8:
         del _compiled[next(iter(_compiled))]
     return network
+
+
+def _place(names: tuple[str, ...], group: Array, known: tuple[str, ...]) -> Array:
+    """Place of each row's group among those that are known, (row,); others, called "" as no group is, behind them."""
+    place = pd.Index(known).get_indexer(names)[group]
+    return np.where(place < 0, len(known), place)
 
 
 class _Network(BaseEstimator):
@@ -41,6 +55,7 @@ class _Network(BaseEstimator):
         self,
         group: int | str = 0,
         *,
+        second_group: int | str | None = None,
         kind: AskedKind | None = None,
         n_units: int | None = None,
         vary: str | None = None,
@@ -49,7 +64,7 @@ class _Network(BaseEstimator):
         cores: int = 1,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
-        self.group, self.kind, self.n_units, self.vary = group, kind, n_units, vary
+        self.group, self.second_group, self.kind, self.n_units, self.vary = group, second_group, kind, n_units, vary
         self.sampler, self.most, self.cores, self.random_state = sampler, most, cores, random_state
 
     def __sklearn_tags__(self) -> Tags:
@@ -85,7 +100,7 @@ class _Network(BaseEstimator):
         )  # fmt: skip
         values, y = (checked, None) if y is None else checked
         names = list(getattr(self, "feature_names_in_", [f"x{k}" for k in range(self.n_features_in_)]))
-        group = self.group if isinstance(self.group, str) else names[self.group]
+        group, second = (names[g] if isinstance(g, int) else g for g in (self.group, self.second_group))
         frame, classes = pd.DataFrame(values, columns=names).infer_objects(), None
         kind = None if y is None else self.kind or (None if is_classifier(self) else "real")
         outcome = None if y is None else "y" + "_" * names.count("y")
@@ -94,18 +109,20 @@ class _Network(BaseEstimator):
             self.classes_ = np.unique(y) if new else self.classes_
             y, classes = pd.Index(self.classes_).get_indexer(y), [str(k) for k in range(len(self.classes_))]
         return read_table(
-            frame if y is None else frame.assign(**{str(outcome): y}), group=group, outcome=outcome, classes=classes,
-            features=[name for name in names if name != group], kind=kind,
-            like=None if new else self.fit_,
+            frame if y is None else frame.assign(**{str(outcome): y}), group=str(group), second_group=second,
+            outcome=outcome, classes=classes, features=[name for name in names if name not in (group, second)],
+            kind=kind, like=None if new else self.fit_,
         )  # fmt: skip
 
     def _ask(self, X: ArrayLike, y: ArrayLike | None = None) -> tuple[Table, Prediction]:
         """Rows and what is predicted of them, all new groups by the same draws: no row hangs on the others."""
         check_is_fitted(self)
-        rows, known = self._read(X, y, new=False), self.fit_.groups
-        place = pd.Index(known).get_indexer(rows.groups)[rows.group]
-        place, columns = np.where(place < 0, len(known), place), {"group": "group", "outcome": None}
-        rows = replace(rows, group=place, groups=(*known, ""), columns=columns)  # "": no group is called so
+        rows, known, seconds = self._read(X, y, new=False), self.fit_.groups, self.fit_.second_groups
+        columns = {"group": "group", "second_group": "second_group", "outcome": None}
+        rows = replace(rows, group=_place(rows.groups, rows.group, known), groups=(*known, ""), columns=columns)
+        if rows.second_group is not None:
+            place = _place(rows.second_groups, rows.second_group, seconds)
+            rows = replace(rows, second_group=place, second_groups=(*seconds, ""))
         return rows, predict(self.fit_, rows, seed=self.seed_)
 
 
@@ -121,6 +138,7 @@ class HierarchicalRegressor(RegressorMixin, _Network):
     ----------
     group : name, or place, of the column of X that says which group a row is of; all others are features, of numbers or
         words, as in `tables.read_table`
+    second_group : of another grouping, as there
     kind : "real", which None says, too, "heavy", "counts" or "share"
     n_units, vary : as in `tables.build_network`
     sampler : what to change in 4 chains of 500 draws

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import pandas as pd
 import pymc as pm
 import xarray as xr
 from scipy.special import expit, logit, ndtri, softmax, stdtrit
@@ -17,7 +18,7 @@ from scipy.special import expit, logit, ndtri, softmax, stdtrit
 from hbnn import diagnostics, sampling
 from hbnn._checks import check_count, check_seed
 from hbnn._refused import Refused
-from hbnn._text import join
+from hbnn._text import guess, join
 from hbnn._types import Array, Floats
 from hbnn.fusion import fuse
 from hbnn.prediction import BLOCK
@@ -56,13 +57,14 @@ def build_network(
 ) -> pm.Model:
     """A network with one hidden layer of tanh units for each group of a table; or a hierarchical line, without one.
 
-    Features, and a real outcome, are standardised over all rows. Weights are mu + sd z. Counts are negative binomial:
-    the output is the log of their mean, from that of all rows, and rates vary by a share of themselves, "noise", with a
-    half-normal prior of sd 1. Zero, where that prior is highest, is the Poisson, so more is learned only where rows ask
-    for it (a reasonable prior on 1/alpha would be far from it); and one, where rates vary as an exponential does, is
-    about the most that is met with. Heavy-tailed numbers have a Student t, and are standardised by their median and
-    middle half. Of ordered classes the output is one number, and classes are what lies between
-    cutpoints on its line; where the output is 0, their probabilities are uniform on the simplex a priori.
+    Features, and a real outcome, are standardised over all rows. Weights are mu + sd z. A second group adds a level,
+    "c", normal about 0. Counts are negative binomial: the output is the log of their mean, from that of all rows, and
+    rates vary by a share of themselves, "noise", with a half-normal prior of sd 1. Zero, where that prior is highest,
+    is the Poisson, so more is learned only where rows ask for it (a reasonable prior on 1/alpha would be far from it);
+    and one, where rates vary as an exponential does, is about the most that is met with. Heavy-tailed numbers have a
+    Student t, and are standardised by their median and middle half. Of ordered classes the output is one number, and
+    classes are what lies between cutpoints on its line; where the output is 0, their probabilities are uniform on the
+    simplex a priori.
 
     Source: Simpson et al. (2017), Penalising Model Component Complexity, Statistical Science 32, for that prior;
     Juárez and Steel (2010), Journal of Business and Economic Statistics 28, for that of a t's degrees of freedom;
@@ -78,7 +80,7 @@ def build_network(
 
     Returns
     -------
-    pm.Model with dims group, obs, feature, hidden (and class), data X, g and seen (and level, of the log of counts)
+    pm.Model with dims group, obs, feature, hidden (class, second_group), data X, g and seen (s; level, of log counts)
 
     Raises
     ------
@@ -105,6 +107,7 @@ def build_network(
         raise ValueError(f"vary={vary!r}; wanted: 'all' or 'readout'")
     X, y, (_, _, level, _) = _standardise(rows)
     coords = {"group": rows.groups, "feature": rows.features} | ({"hidden": range(n_units)} if n_units else {})
+    coords |= {"second_group": rows.second_groups} if rows.second_group is not None else {}
     below, wide = ("hidden", 1) if n_units else ("feature", 2.5)
     output = ("class",) if rows.kind == "classes" and not rows.ordered else ()
 
@@ -132,6 +135,9 @@ def build_network(
         else:
             out = h @ share("w2", below, *output)
         out = out + differ("b2", *output)[g]
+        if rows.second_group is not None:
+            c = pm.HalfNormal("c_sd", wide) * pm.Normal("c_z", 0, 1, dims=("second_group", *output))
+            out = out + c[pm.Data("s", rows.second_group, dims="obs")]
         if rows.kind == "binary":
             pm.Bernoulli("y", logit_p=out, observed=seen, dims="obs")
         elif rows.ordered:
@@ -153,6 +159,10 @@ def build_network(
 def _check_rows(rows: Table) -> None:
     """Refuse rows that no network can be fitted to."""
     require_groups(rows)
+    if rows.second_group is not None and len(rows.second_groups) < 2:
+        raise Refused(
+            f"all rows are of one group of {rows.columns['second_group']!r}; wanted: two or more, or without it"
+        )
     if rows.kind not in NUMBERS:
         counts = np.bincount(rows.y, minlength=len(rows.classes))
         pairs = [(name, n) for name, n in zip(rows.classes, counts, strict=True) if n < LEAST_ROWS]
@@ -215,6 +225,7 @@ class Fit:
     levels: dict[str, tuple[str, ...]] = field(default_factory=dict)  #: of features that are words, as in `Table`
     fills: dict[str, float] = field(default_factory=dict)  #: of features that were missing, as in `Table`
     share: tuple[float, float] | None = None  #: as in `Table`
+    second_groups: tuple[str, ...] = ()
     precision: Precision | None = None  #: of predictions of the rows that were asked for
     chain_weights: Floats | None = None  #: (chain,), where chains that disagree were stacked; else all count the same
 
@@ -295,8 +306,9 @@ def fit_network(
     network = choose_network(rows, network, options)
     used = rows if index is None else rows.take(index)
     X, y, scale = _standardise(used)
-    level = {"level": scale[2]} if rows.kind == "counts" else {}
-    data = network.with_data(X=X, seen=y, g=used.group, **level)
+    more: dict[str, Any] = {"level": scale[2]} if rows.kind == "counts" else {}
+    more |= {"s": used.second_group} if rows.second_group is not None else {}
+    data = network.with_data(X=X, seen=y, g=used.group, **more)
     there = np.unique(used.group)
     groups = tuple(rows.groups[g] for g in there)
     later = np.random.SeedSequence(seed).generate_state(most)[1:].tolist()
@@ -306,8 +318,9 @@ def fit_network(
         posterior = _read_weights(tree, there)
         flat = {k: v.reshape(-1, *v.shape[2:]) for k, v in posterior.items()}
         fit = Fit(
-            flat, groups, rows.features, rows.classes, rows.kind, *scale, None, rows.levels, rows.fills, rows.share
-        )
+            flat, groups, rows.features, rows.classes, rows.kind, *scale, None, rows.levels, rows.fills, rows.share,
+            rows.second_groups,
+        )  # fmt: skip
         n_chains = len(posterior["w2"])
         if asked is None:
             break
@@ -317,8 +330,10 @@ def fit_network(
         if tell:
             each = (time.perf_counter() - start) / (most - len(later))
             found = f"known to {precision.share:.0%} of an outcome's sd, where {PRECISE:.0%} is wanted"
-            more = f"{settings['chains']} more take {say_time(each)}, at most {len(later)} time{'s' * (len(later) > 1)}"
-            print(f"  {n_chains} chains: {found}; {more}", flush=True)
+            longer = (
+                f"{settings['chains']} more take {say_time(each)}, at most {len(later)} time{'s' * (len(later) > 1)}"
+            )
+            print(f"  {n_chains} chains: {found}; {longer}", flush=True)
         tree = sampling.join_chains(tree, sampling.sample_nuts(data, seed=later.pop(0), cores=cores, **settings))
     verdict = _judge(fit, used, posterior, tree) if judged else None
     n = len(flat["w2"])
@@ -339,6 +354,9 @@ def _read_weights(tree: xr.DataTree, there: Places) -> Weights:
         z = posterior.pop(f"{name}_z")[:, :, there]
         mu = posterior.setdefault(f"{name}_mu", np.zeros(z[:, :, 0].shape))
         posterior[name] = mu[:, :, None] + _widen(posterior[f"{name}_sd"], mu)[:, :, None] * z
+    if "c_z" in posterior:
+        z = posterior.pop("c_z")
+        posterior["c"] = _widen(posterior["c_sd"], z) * z
     return {name: values for name, values in posterior.items() if not name.endswith("__")}
 
 
@@ -428,6 +446,7 @@ def predict(fit: Fit, rows: Table, *, seed: int | None = None) -> Prediction:
         known = place[where[0]]
         weights = _draw_weights(fit, 1, rng) if known < 0 else _pick_weights(fit, known)
         draws[:, where] = _run(weights, X[where])
+    draws += _draw_shifts(fit, [rows], rng if seed is not None else None)[0]
     return _give(fit, draws, slice(None), float(len(draws)))
 
 
@@ -483,12 +502,14 @@ def predict_new_group(
     known = replace(known, share=fit.share)
     exact = fit.kind in ("real", "share") and "w1_mu" not in fit.draws and "w2_mu" in fit.draws
     if exact:
-        weights, logw = _condition(fit, X_known, (known.target - fit.level) / fit.spread, rng)
+        shift, known_shift = _draw_shifts(fit, [rows, known], rng)
+        weights, logw = _condition(fit, X_known, (known.target - fit.level) / fit.spread - known_shift, rng)
         each = np.arange(n_draws)
     else:
         weights = _draw_weights(fit, n_offsets, rng)
+        shift, known_shift = _draw_shifts(fit, [rows, known], rng, n_offsets)
         each = np.repeat(np.arange(n_draws), n_offsets)
-        tried = _give(fit, _run(weights, X_known), each, np.nan)
+        tried = _give(fit, _run(weights, X_known) + known_shift, each, np.nan)
         logw = log_density(tried, known).sum(axis=1)
     share = softmax(logw)
     effective = 1 / np.sum(np.bincount(each, share) ** 2)  # of posterior draws: offsets of one share all but theirs
@@ -500,7 +521,9 @@ def predict_new_group(
         )
     places = (rng.random() + np.arange(n_draws)) / n_draws
     picked = np.minimum(np.searchsorted(np.cumsum(share), places), len(share) - 1)
-    return _give(fit, _run({name: values[picked] for name, values in weights.items()}, X), each[picked], effective)
+    shift = shift[picked] if np.ndim(shift) else shift
+    out = _run({name: values[picked] for name, values in weights.items()}, X) + shift
+    return _give(fit, out, each[picked], effective)
 
 
 def _pick_weights(fit: Fit, g: int) -> Weights:
@@ -522,6 +545,30 @@ def _draw_weights(fit: Fit, n_offsets: int, rng: np.random.Generator) -> Weights
     return weights
 
 
+def _draw_shifts(fit: Fit, parts: list[Table], rng: np.random.Generator | None, n_offsets: int = 1) -> list[Any]:
+    """What second groups add to the outputs of some tables, (draw * offset, row, …) each, or 0 without such groups; one
+    that was never seen is drawn from its prior, the same for all tables, or refused without a generator."""
+    if "c" not in fit.draws:
+        return [0.0] * len(parts)
+    there: set[str] = set()
+    for part in parts:
+        if part.second_group is None:
+            raise Refused("the table has no second group; wanted: one, as in the fit")
+        there |= {part.second_groups[s] for s in np.unique(part.second_group)}
+    new = sorted(there - set(fit.second_groups))
+    if new and rng is None:
+        known = join(map(repr, fit.second_groups)) + guess(new[0], fit.second_groups)
+        raise Refused(
+            f"second group {new[0]!r} was not seen; wanted: one of {known}; or a seed, to draw it from its prior"
+        )
+    c, sd = (np.repeat(fit.draws[name], n_offsets, axis=0) for name in ("c", "c_sd"))
+    if rng is not None and new:
+        z = rng.normal(size=(len(c), len(new), *c.shape[2:]))
+        c = np.concatenate([c, _widen(sd, z) * z], axis=1)
+    names = pd.Index([*fit.second_groups, *new])
+    return [c[:, names.get_indexer(part.second_groups)[part.second_group]] for part in parts]
+
+
 def _condition(fit: Fit, X: Floats, y: Floats, rng: np.random.Generator) -> tuple[Weights, Floats]:
     """A new group's weights given rows of its own, one for each draw, and the log likelihood of the rows, (draw,).
 
@@ -534,7 +581,7 @@ def _condition(fit: Fit, X: Floats, y: Floats, rng: np.random.Generator) -> tupl
     w2_sd = np.broadcast_to(_widen(draws["w2_sd"], draws["w2_mu"]), draws["w2_mu"].shape)
     sd = np.column_stack([w2_sd, draws["b2_sd"]])
     noise = draws["noise"][:, None]
-    off = (y - (h @ mu[:, :, None])[..., 0]) / noise
+    off = (y - (h @ mu[:, :, None])[..., 0]) / noise  # y: (obs,), or (draw, obs) less what second groups add
     scaled = h * sd[:, None] / noise[:, None]  # the read-out is mu + sd z, and z standard normal
     root = np.linalg.cholesky(scaled.swapaxes(1, 2) @ scaled + np.eye(h.shape[2]))  # of the precision of z
     along = np.linalg.solve(root, scaled.swapaxes(1, 2) @ off[..., None])

@@ -308,7 +308,7 @@ def tabulate_predictions(
     Returns
     -------
     DataFrame
-        The ids, group and outcome (where there is one), `extra`, and then for two classes "probability" of the second,
+        The ids, groups and outcome (where there is one), `extra`, and then for two classes "probability" of the second,
         "low" and "high" (quantiles over draws), "noise" and "ignorance" (bits, as in `metrics.split_uncertainty`); for
         several ``p_<class>`` each, the most probable "class", and the same figures of it; for a number "mean" with
         "mean_low" and "mean_high", the interval of the mean, "low" and "high", that of the outcome itself (of counts
@@ -335,6 +335,8 @@ def tabulate_predictions(
     check_names(rows, (*extra, *names))
     ends = np.array([(1 - interval) / 2, (1 + interval) / 2])
     given = rows.ids | {rows.columns["group"]: np.array(rows.groups, dtype=object)[rows.group]}
+    if rows.second_group is not None:
+        given |= {rows.columns["second_group"]: np.array(rows.second_groups, dtype=object)[rows.second_group]}
     if rows.y is not None:
         has_names = rows.kind not in NUMBERS and rows.classes != ("0", "1")
         given |= {rows.columns["outcome"]: np.array(rows.classes, dtype=object)[rows.y] if has_names else rows.y}

@@ -76,7 +76,7 @@ class Table:
     groups: tuple[str, ...]  #: sorted, as numbers where they are numbers
     features: tuple[str, ...]
     ids: dict[str, Array] = field(repr=False)  #: (row,) each: "line" of the file or "row", and what is carried
-    columns: dict[str, str | None] = field(repr=False)  #: names of the columns "group" and "outcome"
+    columns: dict[str, str | None] = field(repr=False)  #: names of the columns "group", "outcome" and "second_group"
     kind: Kind | None = None
     classes: tuple[str, ...] = ()  #: the second of two is the one that is predicted; () for numbers
     ordered: bool = False  #: whether the classes are marks, from low to high
@@ -84,12 +84,17 @@ class Table:
     fills: dict[str, float] = field(default_factory=dict, repr=False)  #: of features that were missing: their mean
     notes: tuple[str, ...] = field(default=(), repr=False)  #: what looks odd, a sentence each
     share: tuple[float, float] | None = None  #: of what, 1 or 100, and the smallest part of it that is told from 0
+    second_group: Places | None = None  #: (row,), as `group`, of a second grouping
+    second_groups: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """What was read, in a sentence for each: rows and groups, the outcome and what it was taken for."""
         n, outcome = self.count()[0], self.columns["outcome"]
         read = f"{say_rows(len(self.values))} in {len(self.groups)} groups of {self.columns['group']!r}"
-        read += f" ({n.min():,} to {n.max():,} rows each), {len(self.features)} features"
+        read += f" ({n.min():,} to {n.max():,} rows each), "
+        if self.second_group is not None:
+            read += f"{len(self.second_groups)} of {self.columns['second_group']!r}, "
+        read += f"{len(self.features)} features"
         if self.y is None:
             read += ", no outcome."
         elif self.kind in NUMBERS:
@@ -128,7 +133,8 @@ class Table:
         """Rows by (obs,) places such as ``np.concatenate(split.rows_test)`` or a (row,) mask, of the same groups."""
         y = None if self.y is None else self.y[index]
         ids = {name: values[index] for name, values in self.ids.items()}
-        return replace(self, values=self.values[index], y=y, group=self.group[index], ids=ids)
+        second = None if self.second_group is None else self.second_group[index]
+        return replace(self, values=self.values[index], y=y, group=self.group[index], ids=ids, second_group=second)
 
 
 # --- reading
@@ -140,6 +146,7 @@ def read_table(
     group: str,
     features: Sequence[str],
     outcome: str | None,
+    second_group: str | None = None,
     kind: AskedKind | None = None,
     classes: Sequence[Any] | None = None,
     ids: Sequence[str] = (),
@@ -165,6 +172,8 @@ def read_table(
     ----------
     source : a CSV file with names in its first line; or a DataFrame
     outcome : None for rows to predict
+    second_group : the column of another grouping, within which the groups lie (patients within clinics) or which they
+        cross (schools and years): its groups have a level of their own
     classes : the outcome's values, in the order wanted; the second of two is the one that is predicted
     ids : columns to carry along to the predictions
     decimal : "." or ","; then "1.234" is 1234. Default ".", but a file of semicolons with "1.234" is refused until it
@@ -208,7 +217,7 @@ def read_table(
     else:
         frame, unit, name = read_csv(Path(source), sep, encoding), "line", Path(source).name
     doubtful, decimal = decimal is None and unit == "line" and sep != ",", decimal or "."
-    used = [*features, group, *([] if outcome is None else [outcome])]
+    used = [*features, *(name for name in (group, second_group, outcome) if name is not None)]
     check_columns(frame, [*used, *ids], name)
     text = frame[used].apply(_to_text)
     missing = frame[used].isna() | text.isin(NOTHING)
@@ -274,7 +283,9 @@ def read_table(
                 filled = f"the mean, {fill:.4g}, is filled in, and '{feature}={MISSING}' marks these rows."
                 notes.append(f"{feature!r} is missing in {say_rows(empty.sum())}; {filled}")
     values = np.column_stack(list(columns_of.values()))
-    complain(f"group {group!r}", missing[group], "is missing", "a name or number in each row, none called NA or None")
+    for name_ in (group, *([second_group] if second_group else [])):
+        wanted = "a name or number in each row, none called NA or None"
+        complain(f"group {name_!r}", missing[name_], "is missing", wanted)
     y: Any = None
     names: tuple[str, ...] = ()
     if outcome is not None:
@@ -298,10 +309,10 @@ def read_table(
                 complaints += [f"outcome {outcome!r} {complaint}" for complaint in error.complaints]
     if complaints:
         raise Refused(*complaints, where=name)
-    groups = tuple(sorted(text[group].unique(), key=_sort_key))
-    place = pd.Index(groups).get_indexer(text[group])
+    groups, place = _number(text[group])
+    second_groups, second = _number(text[second_group]) if second_group else ((), None)
     carried = {unit: number} | {column: frame[column].to_numpy() for column in ids}
-    columns = {"group": group, "outcome": outcome}
+    columns = {"group": group, "outcome": outcome} | ({"second_group": second_group} if second_group else {})
     notes += _look(values, tuple(columns_of), y, kind, groups, outcome)
     y = y.astype("int64") if y is not None and kind == "counts" else y
     share = _measure_share(y) if y is not None and kind == "share" else None
@@ -326,13 +337,19 @@ def read_table(
     kind = None if y is None else kind
     return Table(
         values, y, place, groups, tuple(columns_of), carried, columns, kind, names, ordered and kind == "classes",
-        levels, fills, tuple(notes), share,
+        levels, fills, tuple(notes), share, second, second_groups,
     )  # fmt: skip
 
 
 def say_rows(n: int | np.integer) -> str:
     """Text such as "1 row" or "1,234 rows"."""
     return f"{n:,} row{'s' * int(n != 1)}"
+
+
+def _number(text: pd.Series) -> tuple[tuple[str, ...], Places]:
+    """Names of groups, sorted, and the place of each row's among them, (row,)."""
+    names = tuple(sorted(text.unique(), key=_sort_key))
+    return names, pd.Index(names).get_indexer(text)
 
 
 def _is_word(words: pd.Series, is_text: Mask) -> bool:

@@ -145,6 +145,9 @@ def _predict_along(answer: Answer, j: int, groups: Any) -> pd.DataFrame:
     values[:, j] = np.concatenate([np.linspace(each[:, j].min(), each[:, j].max(), n) for each in own])
     group = np.repeat(groups, n)
     asked: Table = replace(rows, values=values, group=group, y=None, kind=None, ids={}, notes=())
+    if rows.second_group is not None:  # where most rows of the group are
+        often = [np.bincount(rows.second_group[rows.group == g]).argmax() for g in groups]
+        asked = replace(asked, second_group=np.repeat(often, n))
     frame = tabulate_predictions(asked, answer.predict(asked), interval=INTERVAL)
     return frame.assign(g=group, x=values[:, j])
 

@@ -100,7 +100,7 @@ def fit_rival(
     line is that of `build_network` with no units, of 600 draws.
 
     All settings are tuned by cross-validation within the training rows, over rows or, with `new_groups`, over groups.
-    The group is a column of 0 and 1 each; for trees a category, or, where there are more than they can tell apart, the
+    A group is a column of 0 and 1 each; for trees a category, or, where there are more than they can tell apart, the
     mean outcome of the group in other training rows (`TargetEncoder`, fitted anew in each inner fold). Means of counts
     are fitted as a Poisson's, and how far counts vary about them is fitted to left-out rows, by a negative binomial.
     Of heavy-tailed numbers lines minimise Huber's loss, trees absolute errors, and Student's t is fitted to left-out
@@ -141,15 +141,18 @@ def fit_rival(
     many = is_many(len(train), len(rows.groups))
     center, width = _network.measure_columns(rows.values[train])
     X = (rows.values - center) / width
+    places = [(g, len(rows.groups))]
+    places += [] if rows.second_group is None else [(rows.second_group, len(rows.second_groups))]
     if name == "trees":
-        model, grid = _make_trees(X.shape[1], len(np.unique(g[train])), rows.kind, seed)
-        X = np.column_stack([X, g])
+        sizes = [len(np.unique(place[train])) for place, _ in places]
+        model, grid = _make_trees(X.shape[1], sizes, rows.kind, seed)
+        X = np.column_stack([X, *(place for place, _ in places)])
     else:
         if name == "quadratic":
             bent = PolynomialFeatures(2, include_bias=False).fit_transform(X)
             center, width = _network.measure_columns(bent[train])
             X = (bent - center) / width
-        levels = csr_array((np.ones(len(g)), (np.arange(len(g)), g)), (len(g), len(rows.groups)))
+        levels = hstack([csr_array((np.ones(len(g)), (np.arange(len(g)), p)), (len(g), n)) for p, n in places])
         X = csr_array(hstack([X, levels])) if many else np.column_stack([X, levels.toarray()])
         model = (PoissonRegressor if counts else LogisticRegression)(max_iter=1000)
         grid = {"alpha": 1 / STRENGTHS / len(train)} if counts else {"C": STRENGTHS}
@@ -247,10 +250,13 @@ def _refit(
         return clone(model).fit(X[some], y[some])
 
 
-def _make_trees(n_features: int, n_groups: int, kind: Kind | None, seed: int) -> tuple[BaseEstimator, dict[str, Any]]:
-    """Boosted trees of features and, in the last column, the group; and the settings to choose from."""
-    few, number = n_groups <= MOST_CATEGORIES, kind in NUMBERS
-    options = {"min_samples_leaf": 5, "categorical_features": [n_features] if few else None, "random_state": seed}
+def _make_trees(
+    n_features: int, n_groups: list[int], kind: Kind | None, seed: int
+) -> tuple[BaseEstimator, dict[str, Any]]:
+    """Boosted trees of features and, in the last columns, the groups; and the settings to choose from."""
+    few, number = max(n_groups) <= MOST_CATEGORIES, kind in NUMBERS
+    last = [n_features + k for k in range(len(n_groups))]
+    options = {"min_samples_leaf": 5, "categorical_features": last if few else None, "random_state": seed}
     loss = {"counts": "poisson", "heavy": "absolute_error"}.get(str(kind))
     options |= {"loss": loss} if loss else {}  # type: ignore[dict-item]
     model = (HistGradientBoostingRegressor if number else HistGradientBoostingClassifier)(**options)
@@ -258,7 +264,7 @@ def _make_trees(n_features: int, n_groups: int, kind: Kind | None, seed: int) ->
         return model, TREES
     folds = (KFold if number else StratifiedKFold)(INNER, shuffle=True, random_state=seed)
     encoder = TargetEncoder(cv=folds, target_type="continuous" if number else "auto")
-    encoded = make_column_transformer((encoder, [n_features]), remainder="passthrough")
+    encoded = make_column_transformer((encoder, last), remainder="passthrough")
     return make_pipeline(encoded, model), {f"{type(model).__name__.lower()}__{k}": v for k, v in TREES.items()}
 
 
@@ -579,6 +585,7 @@ def answer(
     features: Sequence[str],
     outcome: str,
     seed: int,
+    second_group: str | None = None,
     predict: Source | None = None,
     out: str | Path = "predictions.csv",
     kind: AskedKind | None = None,
@@ -608,7 +615,7 @@ def answer(
 
     Parameters
     ----------
-    source, group, features, outcome, kind, classes, ids, sep, decimal, encoding : as in `read_table`
+    source, group, features, outcome, second_group, kind, classes, ids, sep, decimal, encoding : as in `read_table`
     predict : rows to predict, of known groups or new ones; an outcome in it is not used. Default: `source`. Rows of a
         new group whose outcome is known belong into `source`, which makes it a known one
     n_folds, rivals : as in `compare_rivals`
@@ -636,7 +643,7 @@ def answer(
     hbnn._refused.Refused: the table has no column 'rian'; there are 'field', 'rain' and 'wheat'. Did you mean 'rain'?
     """
     check_seed(seed)
-    columns: dict[str, Any] = {"group": group, "features": features, "ids": ids}
+    columns: dict[str, Any] = {"group": group, "second_group": second_group, "features": features, "ids": ids}
     columns |= {"sep": sep, "decimal": decimal, "encoding": encoding}
     rows = read_table(source, outcome=outcome, kind=kind, classes=classes, **columns)
     print(rows)
@@ -647,6 +654,11 @@ def answer(
         print(f"To predict: {asked}")
         if new:
             print(f"New groups: {join(map(repr, new), 5)}, {say_rows(is_new.sum())}.")
+        if more := sorted({*asked.second_groups} - {*rows.second_groups}):
+            print(
+                f"New groups of {second_group!r}: {join(map(repr, more), 5)}. No score is of such rows, and only the "
+                "network and the hierarchical line make their intervals wider for them."
+            )
         for said in _say_far(rows, asked):
             print(said)
     check_path(out)
@@ -771,6 +783,10 @@ def _predict_rival(name: str, rows: Table, asked: Table, seed: int, found: Compa
         rows, values=np.concatenate([rows.values, asked.values]), group=np.concatenate([rows.group, place]),
         groups=names, y=np.concatenate([rows.y, np.resize(rows.y, len(place))]), ids={},
     )  # fmt: skip
+    if rows.second_group is not None:
+        seconds = tuple(dict.fromkeys([*rows.second_groups, *asked.second_groups]))
+        theirs = pd.Index(seconds).get_indexer(asked.second_groups)[asked.second_group]
+        both = replace(both, second_group=np.concatenate([rows.second_group, theirs]), second_groups=seconds)
     is_new = place >= len(rows.groups)
     n_draws = min(REFITS[name], MANY_REFITS) if is_many(n, len(rows.groups)) else REFITS[name]
     draws = np.empty((n_draws, len(place), *([len(rows.classes)] if rows.kind == "classes" else [])))
