@@ -15,7 +15,7 @@ import xarray as xr
 from hbnn import Refused, diagnostics, sampling, tables
 from hbnn.__main__ import main as command
 from hbnn.tables import _network, _predictions, _rivals
-from hbnn.tables._read import KINDS, NUMBERS
+from hbnn.tables._read import KINDS, NUMBERS, WEIGHTED
 from scipy.special import expit, logsumexp
 from scipy.stats import multivariate_normal, nbinom, norm, poisson
 from scipy.stats import t as student
@@ -221,16 +221,21 @@ def read_kind(kind, **changes):
     made = {"binary": frame["moved"], "classes": frame["by"], "ordered": np.resize([1, 2, 3, 4], 60)}
     made |= {"counts": rng.poisson(4, 60), "share": rng.uniform(1, 99, 60)}
     frame["y"] = made.get(kind, frame["rent"])
-    return read(frame.assign(street=np.resize(list("abcde"), 60)), "y", kind=kind, **changes)
+    frame = frame.assign(street=np.resize(list("abcde"), 60), n=rng.integers(1, 9, 60))
+    return read(frame, "y", kind=kind, **changes)
 
 
 @pytest.mark.parametrize(
-    ("kind", "n_units", "second"),
-    [*((kind, 3, None) for kind in KINDS), ("real", 0, "street"), ("classes", 3, "street"), ("binary", 3, "street")],
+    ("kind", "n_units", "columns"),
+    [
+        *((kind, 3, {}) for kind in KINDS),
+        *((kind, 3, {"second_group": "street"}) for kind in ("binary", "classes")),
+        *((kind, 0, {"second_group": "street", "weight": "n"}) for kind in WEIGHTED),
+    ],
 )
-def test_the_density_of_a_row_is_that_of_the_typed_model(monkeypatch, kind, n_units, second):
+def test_the_density_of_a_row_is_that_of_the_typed_model(monkeypatch, kind, n_units, columns):
     """Of draws of the prior, PyMC says it, and so do the predictions that are made of these draws."""
-    rows = read_kind(kind, second_group=second)
+    rows = read_kind(kind, **columns)
     model = tables.build_network(rows, n_units=n_units)
     with pytensor.config.change_flags(mode="FAST_COMPILE"):
         names = [variable.name for variable in model.free_RVs]
@@ -303,11 +308,12 @@ def test_a_draw_is_weighted_by_the_density_of_the_rows_and_conditioned_on_them()
     fit = replace(fit, draws=many)
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(5, 2)), rng.normal(size=5)
-    weights, loglik = _network._condition(fit, X, y, rng)
+    ratio = np.array([1, 0.5, 2, 1, 1])
+    weights, loglik = _network._condition(fit, X, y, rng, ratio)
     one = {name: values[0] for name, values in many.items()}
     h = np.column_stack([np.tanh(X @ one["w1"] + one["b1"]), np.ones(5)])
     mu, prior = np.append(one["w2_mu"], one["b2_mu"]), np.diag([*[one["w2_sd"]] * 3, one["b2_sd"]]) ** 2
-    marginal = h @ prior @ h.T + one["noise"] ** 2 * np.eye(5)
+    marginal = h @ prior @ h.T + one["noise"] ** 2 * np.diag(ratio**2)
     np.testing.assert_allclose(loglik, multivariate_normal.logpdf(y, h @ mu, marginal), rtol=1e-9)
     pull = prior @ h.T @ np.linalg.inv(marginal)
     beta = np.column_stack([weights["w2"], weights["b2"]])
@@ -379,6 +385,29 @@ def test_rivals_know_second_groups():
     for name in (*FAST, "trees"):
         mean = tables.fit_rival(name, rows, train, test, seed=0, new_groups=True).draws[0]
         assert np.abs(mean - level[test]).mean() < 2.5, name
+
+
+def test_a_row_is_weighed_by_the_measurements_that_it_is_the_mean_of(frame):
+    """A few means of a hundred measurements each beside single ones that are far off."""
+    rng, n = np.random.default_rng(5), np.resize([1, 1, 1, 1, 100], 60)
+    frame = frame.assign(n=n, y=5.0 * frame["income"] + rng.normal(0, 30, 60) / np.sqrt(n))
+    rows = read(frame, "y", weight="n", features=["income"])
+    train, test = np.arange(40), np.arange(40, 60)
+    plain, weighed = (tables.fit_rival("line", r, train, test, seed=0) for r in (replace(rows, weight=None), rows))
+    off = [np.abs(p.draws[0] - 5.0 * frame["income"][test]).mean() for p in (plain, weighed)]
+    assert off[1] < off[0] / 2
+    np.testing.assert_allclose(weighed.noise[0] * np.sqrt(n[test]), weighed.noise[0, 0])
+    assert 20 < weighed.noise[0, 0] < 45
+    short = replace(make_fit("real"), weight=4.0)
+    asked = replace(make_rows(short, n=2), weight=np.array([4.0, 16.0]))
+    noise = tables.predict(short, asked, seed=1).noise
+    np.testing.assert_allclose(noise[:, 0] / noise[:, 1], 2)
+    with pytest.raises(Refused, match="no weights; wanted: a column of them"):
+        tables.predict(short, make_rows(short), seed=1)
+    with pytest.raises(Refused, match=r"of kind 'counts', of which no mean is taken by 'n'"):
+        read(frame.assign(y=np.arange(60)), "y", kind="counts", weight="n")
+    with pytest.raises(Refused, match=r"weight 'n' is missing, or no number above 0 in 1 row of 60 \(row 3\)"):
+        read(frame.assign(n=frame["n"].where(frame.index != 3, 0)), "y", weight="n")
 
 
 def test_more_than_the_draws_can_bear_is_refused():
@@ -519,10 +548,13 @@ def test_classes_are_spread_over_the_folds(frame):
 )
 def test_rivals_predict_every_kind_and_groups_that_they_never_saw(frame, monkeypatch, name, outcome_):
     monkeypatch.setattr(_rivals, "TREES", {"max_iter": (5,)})
-    rows = read(frame, outcome_)
+    rows = read(frame.assign(n=np.resize([1, 9], 60)), outcome_, weight="n" if outcome_ == "rent" else None)
     train, test = np.flatnonzero(rows.group > 0), np.flatnonzero(rows.group == 0)
     found = tables.fit_rival(name, rows, train, test, seed=0, new_groups=True)
     assert np.isfinite(tables.score_rows(found, rows.take(test))).all()
+    monkeypatch.setattr(_rivals, "MOST_CATEGORIES", 2)  # means of groups for trees
+    again = tables.fit_rival(name, rows, train, test, seed=0, refits=2)
+    assert again.draws.shape[:2] == (2, len(test))
 
 
 @pytest.mark.parametrize(("dispersion", "low", "high"), [(0, 0, 0.2), (0.8, 0.6, 1.1)])
@@ -592,7 +624,7 @@ def test_no_rival_learns_from_the_rows_that_it_predicts(straight, monkeypatch, m
     for name in (*FAST, "trees"):
         a, b = (tables.fit_rival(name, rows, train, test, seed=0) for rows in (straight, changed))
         np.testing.assert_array_equal(a.draws[:, 0], b.draws[:, 0])
-        assert a.noise == b.noise
+        np.testing.assert_array_equal(a.noise, b.noise)
 
 
 def make_table(y, n_groups, n_rows=20, seed=0):

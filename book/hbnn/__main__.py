@@ -24,6 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--group", required=True, help="the column that says which group a row is of")
     parser.add_argument("--outcome", required=True, help="the column to predict")
     parser.add_argument("--second-group", help="the column of a second grouping, such as the clinic of a patient")
+    parser.add_argument("--weight", help="the column that says of how many measurements an outcome is the mean")
     parser.add_argument("--features", nargs="+", help="columns to predict from; default: all others")
     parser.add_argument("--ids", nargs="+", default=[], help="columns to carry along to the predictions")
     parser.add_argument("--kind", choices=KINDS, help="of the outcome, where it is not plain")
@@ -42,8 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     save = asked.pop("save")
     try:
         if asked["features"] is None:
-            path, second = Path(asked["table"]), [asked["second_group"]] if asked["second_group"] else []
-            used = [asked["group"], *second, asked["outcome"], *asked["ids"]]
+            path = Path(asked["table"])
+            used = [asked[name] for name in ("group", "second_group", "weight", "outcome") if asked[name]]
+            used += asked["ids"]
             frame = read_csv(path, asked["sep"], asked["encoding"])
             check_columns(frame, used, path.name)
             asked["features"] = names = [name for name in frame.columns if name not in used]

@@ -11,7 +11,8 @@ from hbnn._refused import Refused
 from hbnn.tables._network import Fit
 
 FORMAT = "hbnn.tables.Fit 1"
-TEXTS = ("groups", "features", "classes", "kind", "level", "spread", "levels", "fills", "share", "second_groups")
+TUPLES = ("groups", "second_groups", "features", "classes")
+TEXTS = (*TUPLES, "kind", "level", "spread", "levels", "fills", "share", "weight")
 
 
 def save_fit(path: str | Path, fit: Fit) -> None:
@@ -79,7 +80,7 @@ def load_fit(path: str | Path) -> Fit:
     if data.attrs.get("format") != FORMAT:
         raise Refused(f"{path} has format {data.attrs.get('format')!r}; wanted: {FORMAT!r}, as save_fit writes it")
     texts: dict[str, Any] = json.loads(data.attrs["fit"])
-    texts |= {name: tuple(texts.get(name, ())) for name in ("groups", "features", "classes", "second_groups")}
+    texts |= {name: tuple(texts.get(name, ())) for name in TUPLES}
     texts["share"] = tuple(texts["share"]) if texts.get("share") else None
     texts["levels"] = {name: tuple(words) for name, words in texts["levels"].items()}
     arrays = {str(name): values.values for name, values in data.items()}

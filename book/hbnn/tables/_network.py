@@ -14,6 +14,7 @@ import pandas as pd
 import pymc as pm
 import xarray as xr
 from scipy.special import expit, logit, ndtri, softmax, stdtrit
+from scipy.stats import hmean
 
 from hbnn import diagnostics, sampling
 from hbnn._checks import check_count, check_seed
@@ -80,7 +81,8 @@ def build_network(
 
     Returns
     -------
-    pm.Model with dims group, obs, feature, hidden (class, second_group), data X, g and seen (s; level, of log counts)
+    pm.Model with dims group, obs, feature, hidden (class, second_group), data X, g and seen (s; level, of log counts;
+    ratio, of a weighted row's noise)
 
     Raises
     ------
@@ -148,11 +150,14 @@ def build_network(
         elif rows.kind == "counts":
             mu = pm.math.exp(pm.Data("level", level) + out)
             pm.NegativeBinomial("y", mu=mu, alpha=pm.HalfNormal("noise", 1) ** -2, observed=seen, dims="obs")
-        elif rows.kind == "heavy":
-            nu, scale = pm.Gamma("tails", 2, 0.1), pm.HalfNormal("noise", 1)
-            pm.StudentT("y", nu=nu, mu=out, sigma=scale, observed=seen, dims="obs")
         else:
-            pm.Normal("y", out, pm.HalfNormal("noise", 1), observed=seen, dims="obs")
+            noise = pm.HalfNormal("noise", 1)
+            if rows.weight is not None:
+                noise = noise * pm.Data("ratio", find_ratio(rows.weight), dims="obs")
+            if rows.kind == "heavy":
+                pm.StudentT("y", nu=pm.Gamma("tails", 2, 0.1), mu=out, sigma=noise, observed=seen, dims="obs")
+            else:
+                pm.Normal("y", out, noise, observed=seen, dims="obs")
     return model
 
 
@@ -183,6 +188,11 @@ def measure_columns(values: Floats) -> tuple[Floats, Floats]:
     """Mean and standard deviation of (obs, feature) values, (feature,) each; of a constant, in a fold, itself and 1."""
     varies = np.ptp(values, axis=0) > 0
     return np.where(varies, values.mean(axis=0), values[0]), np.where(varies, values.std(axis=0), 1.0)
+
+
+def find_ratio(weight: Floats, mean: float | None = None) -> Floats:
+    """Of a row's noise to that of a row of mean weight, (row,), the harmonic mean unless another one is given."""
+    return np.sqrt((hmean(weight) if mean is None else mean) / weight)
 
 
 def _standardise(rows: Table) -> tuple[Floats, Array, tuple[Floats, Floats, float, float]]:
@@ -226,6 +236,7 @@ class Fit:
     fills: dict[str, float] = field(default_factory=dict)  #: of features that were missing, as in `Table`
     share: tuple[float, float] | None = None  #: as in `Table`
     second_groups: tuple[str, ...] = ()
+    weight: float | None = None  #: that of a row whose noise is "noise"
     precision: Precision | None = None  #: of predictions of the rows that were asked for
     chain_weights: Floats | None = None  #: (chain,), where chains that disagree were stacked; else all count the same
 
@@ -308,6 +319,8 @@ def fit_network(
     X, y, scale = _standardise(used)
     more: dict[str, Any] = {"level": scale[2]} if rows.kind == "counts" else {}
     more |= {"s": used.second_group} if rows.second_group is not None else {}
+    weight = None if used.weight is None else float(hmean(used.weight))
+    more |= {} if used.weight is None else {"ratio": find_ratio(used.weight)}
     data = network.with_data(X=X, seen=y, g=used.group, **more)
     there = np.unique(used.group)
     groups = tuple(rows.groups[g] for g in there)
@@ -319,7 +332,7 @@ def fit_network(
         flat = {k: v.reshape(-1, *v.shape[2:]) for k, v in posterior.items()}
         fit = Fit(
             flat, groups, rows.features, rows.classes, rows.kind, *scale, None, rows.levels, rows.fills, rows.share,
-            rows.second_groups,
+            rows.second_groups, weight,
         )  # fmt: skip
         n_chains = len(posterior["w2"])
         if asked is None:
@@ -447,7 +460,7 @@ def predict(fit: Fit, rows: Table, *, seed: int | None = None) -> Prediction:
         weights = _draw_weights(fit, 1, rng) if known < 0 else _pick_weights(fit, known)
         draws[:, where] = _run(weights, X[where])
     draws += _draw_shifts(fit, [rows], rng if seed is not None else None)[0]
-    return _give(fit, draws, slice(None), float(len(draws)))
+    return _give(fit, rows, draws, slice(None), float(len(draws)))
 
 
 def predict_new_group(
@@ -503,13 +516,14 @@ def predict_new_group(
     exact = fit.kind in ("real", "share") and "w1_mu" not in fit.draws and "w2_mu" in fit.draws
     if exact:
         shift, known_shift = _draw_shifts(fit, [rows, known], rng)
-        weights, logw = _condition(fit, X_known, (known.target - fit.level) / fit.spread - known_shift, rng)
+        target = (known.target - fit.level) / fit.spread - known_shift
+        weights, logw = _condition(fit, X_known, target, rng, _ask_ratio(fit, known))
         each = np.arange(n_draws)
     else:
         weights = _draw_weights(fit, n_offsets, rng)
         shift, known_shift = _draw_shifts(fit, [rows, known], rng, n_offsets)
         each = np.repeat(np.arange(n_draws), n_offsets)
-        tried = _give(fit, _run(weights, X_known) + known_shift, each, np.nan)
+        tried = _give(fit, known, _run(weights, X_known) + known_shift, each, np.nan)
         logw = log_density(tried, known).sum(axis=1)
     share = softmax(logw)
     effective = 1 / np.sum(np.bincount(each, share) ** 2)  # of posterior draws: offsets of one share all but theirs
@@ -523,7 +537,7 @@ def predict_new_group(
     picked = np.minimum(np.searchsorted(np.cumsum(share), places), len(share) - 1)
     shift = shift[picked] if np.ndim(shift) else shift
     out = _run({name: values[picked] for name, values in weights.items()}, X) + shift
-    return _give(fit, out, each[picked], effective)
+    return _give(fit, rows, out, each[picked], effective)
 
 
 def _pick_weights(fit: Fit, g: int) -> Weights:
@@ -569,7 +583,18 @@ def _draw_shifts(fit: Fit, parts: list[Table], rng: np.random.Generator | None, 
     return [c[:, names.get_indexer(part.second_groups)[part.second_group]] for part in parts]
 
 
-def _condition(fit: Fit, X: Floats, y: Floats, rng: np.random.Generator) -> tuple[Weights, Floats]:
+def _ask_ratio(fit: Fit, rows: Table) -> Floats | float:
+    """`find_ratio` of rows, (row,), beside those of the fit; 1 where nothing is weighted."""
+    if fit.weight is None:
+        return 1.0
+    if rows.weight is None:
+        raise Refused("the table has no weights; wanted: a column of them, as in the fit")
+    return find_ratio(rows.weight, fit.weight)
+
+
+def _condition(
+    fit: Fit, X: Floats, y: Floats, rng: np.random.Generator, ratio: Floats | float = 1.0
+) -> tuple[Weights, Floats]:
     """A new group's weights given rows of its own, one for each draw, and the log likelihood of the rows, (draw,).
 
     Where the hidden layer is shared, the outcome is linear in the read-out, whose prior is normal.
@@ -580,14 +605,14 @@ def _condition(fit: Fit, X: Floats, y: Floats, rng: np.random.Generator) -> tupl
     mu = np.column_stack([draws["w2_mu"], draws["b2_mu"]])
     w2_sd = np.broadcast_to(_widen(draws["w2_sd"], draws["w2_mu"]), draws["w2_mu"].shape)
     sd = np.column_stack([w2_sd, draws["b2_sd"]])
-    noise = draws["noise"][:, None]
+    noise = draws["noise"][:, None] * np.broadcast_to(ratio, len(X))  # (draw, obs)
     off = (y - (h @ mu[:, :, None])[..., 0]) / noise  # y: (obs,), or (draw, obs) less what second groups add
-    scaled = h * sd[:, None] / noise[:, None]  # the read-out is mu + sd z, and z standard normal
+    scaled = h * sd[:, None] / noise[:, :, None]  # the read-out is mu + sd z, and z standard normal
     root = np.linalg.cholesky(scaled.swapaxes(1, 2) @ scaled + np.eye(h.shape[2]))  # of the precision of z
     along = np.linalg.solve(root, scaled.swapaxes(1, 2) @ off[..., None])
     z = np.linalg.solve(root.swapaxes(1, 2), along + rng.normal(size=along.shape))[..., 0]
     loglik = 0.5 * ((along**2).sum((1, 2)) - (off**2).sum(1)) - np.log(np.diagonal(root, axis1=1, axis2=2)).sum(1)
-    loglik -= len(X) * np.log(noise[:, 0] * np.sqrt(2 * np.pi))
+    loglik -= np.log(noise * np.sqrt(2 * np.pi)).sum(axis=1)
     beta = mu + sd * z
     return prior | {"w2": beta[:, :-1], "b2": beta[:, -1]}, loglik
 
@@ -609,7 +634,7 @@ def _run(weights: Weights, X: Floats) -> Floats:
     return np.concatenate(parts)
 
 
-def _give(fit: Fit, out: Floats, each: Places | slice, effective: float) -> Prediction:
+def _give(fit: Fit, rows: Table, out: Floats, each: Places | slice, effective: float) -> Prediction:
     """The Prediction that outputs of some draws make: probabilities, or means and noise in the outcome's unit."""
     effective = float(effective)
     if fit.kind not in NUMBERS:
@@ -619,7 +644,7 @@ def _give(fit: Fit, out: Floats, each: Places | slice, effective: float) -> Pred
         else:
             p = expit(out) if fit.kind == "binary" else softmax(out, axis=-1)
         return Prediction(p, None, effective, fit.classes)
-    noise = fit.draws["noise"][each, None] * fit.spread
+    noise = fit.draws["noise"][each, None] * fit.spread * _ask_ratio(fit, rows)
     if fit.kind != "counts":
         share, tails = fit.share[0] if fit.share else 0.0, fit.draws.get("tails")
         tails = None if tails is None else tails[each, None]

@@ -29,6 +29,7 @@ type Mask = NDArray[np.bool_]
 type Source = str | Path | pd.DataFrame
 KINDS: tuple[AskedKind, ...] = ("binary", "real", "heavy", "classes", "ordered", "counts", "share")
 NUMBERS = ("real", "heavy", "counts", "share")  # kinds without classes
+WEIGHTED = ("real", "heavy", "share")
 MOST_CLASSES = 20
 AMBIGUOUS = 10  # so many whole numbers may be names or amounts
 FEW = 3  # rows or values that a message names
@@ -86,6 +87,7 @@ class Table:
     share: tuple[float, float] | None = None  #: of what, 1 or 100, and the smallest part of it that is told from 0
     second_group: Places | None = None  #: (row,), as `group`, of a second grouping
     second_groups: tuple[str, ...] = ()
+    weight: Floats | None = None  #: (row,), of how many measurements an outcome is the mean
 
     def __str__(self) -> str:
         """What was read, in a sentence for each: rows and groups, the outcome and what it was taken for."""
@@ -131,10 +133,9 @@ class Table:
 
     def take(self, index: Array) -> "Table":
         """Rows by (obs,) places such as ``np.concatenate(split.rows_test)`` or a (row,) mask, of the same groups."""
-        y = None if self.y is None else self.y[index]
-        ids = {name: values[index] for name, values in self.ids.items()}
-        second = None if self.second_group is None else self.second_group[index]
-        return replace(self, values=self.values[index], y=y, group=self.group[index], ids=ids, second_group=second)
+        names = ("values", "group", "y", "second_group", "weight")
+        own: dict[str, Any] = {name: each[index] for name in names if (each := getattr(self, name)) is not None}
+        return replace(self, **own, ids={name: values[index] for name, values in self.ids.items()})
 
 
 # --- reading
@@ -147,6 +148,7 @@ def read_table(
     features: Sequence[str],
     outcome: str | None,
     second_group: str | None = None,
+    weight: str | None = None,
     kind: AskedKind | None = None,
     classes: Sequence[Any] | None = None,
     ids: Sequence[str] = (),
@@ -174,6 +176,8 @@ def read_table(
     outcome : None for rows to predict
     second_group : the column of another grouping, within which the groups lie (patients within clinics) or which they
         cross (schools and years): its groups have a level of their own
+    weight : the column that says of how many measurements an outcome is the mean, above 0: its noise has that part of
+        the variance. For numbers that are no counts
     classes : the outcome's values, in the order wanted; the second of two is the one that is predicted
     ids : columns to carry along to the predictions
     decimal : "." or ","; then "1.234" is 1234. Default ".", but a file of semicolons with "1.234" is refused until it
@@ -217,7 +221,7 @@ def read_table(
     else:
         frame, unit, name = read_csv(Path(source), sep, encoding), "line", Path(source).name
     doubtful, decimal = decimal is None and unit == "line" and sep != ",", decimal or "."
-    used = [*features, *(name for name in (group, second_group, outcome) if name is not None)]
+    used = [*features, *(name for name in (group, second_group, weight, outcome) if name is not None)]
     check_columns(frame, [*used, *ids], name)
     text = frame[used].apply(_to_text)
     missing = frame[used].isna() | text.isin(NOTHING)
@@ -286,6 +290,10 @@ def read_table(
     for name_ in (group, *([second_group] if second_group else [])):
         wanted = "a name or number in each row, none called NA or None"
         complain(f"group {name_!r}", missing[name_], "is missing", wanted)
+    weights = None if weight is None else _to_numbers(frame[weight], decimal)
+    if weights is not None:
+        usable = np.isfinite(weights) & (weights > 0)
+        complain(f"weight {weight!r}", ~usable, "is missing, or no number above 0", "a number of measurements")
     y: Any = None
     names: tuple[str, ...] = ()
     if outcome is not None:
@@ -304,6 +312,9 @@ def read_table(
                 if ordered and classes is None and np.isnan(numbers[~empty]).any():
                     wanted = f"classes=[…] with {join(map(repr, names), MOST_CLASSES)} from low to high"
                     raise Refused(f"is words, whose order is not known; wanted: {wanted}")
+                if weight is not None and kind not in WEIGHTED:
+                    wanted = "repeated rows for classes, and for counts the logarithm of an exposure as a feature"
+                    raise Refused(f"is of kind {kind!r}, of which no mean is taken by {weight!r}; wanted: {wanted}")
                 y = _to_places(text[outcome], names) if names else numbers
             except Refused as error:
                 complaints += [f"outcome {outcome!r} {complaint}" for complaint in error.complaints]
@@ -337,7 +348,7 @@ def read_table(
     kind = None if y is None else kind
     return Table(
         values, y, place, groups, tuple(columns_of), carried, columns, kind, names, ordered and kind == "classes",
-        levels, fills, tuple(notes), share, second, second_groups,
+        levels, fills, tuple(notes), share, second, second_groups, weights,
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import hmean
 
 from hbnn.tables._predictions import INTERVAL, tabulate_predictions
 from hbnn.tables._read import NUMBERS, Table, say_rows
@@ -148,6 +149,8 @@ def _predict_along(answer: Answer, j: int, groups: Any) -> pd.DataFrame:
     if rows.second_group is not None:  # where most rows of the group are
         often = [np.bincount(rows.second_group[rows.group == g]).argmax() for g in groups]
         asked = replace(asked, second_group=np.repeat(often, n))
+    if rows.weight is not None:
+        asked = replace(asked, weight=np.full(len(group), hmean(rows.weight)))
     frame = tabulate_predictions(asked, answer.predict(asked), interval=INTERVAL)
     return frame.assign(g=group, x=values[:, j])
 

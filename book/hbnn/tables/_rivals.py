@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.sparse import csr_array, hstack
-from scipy.stats import norm
+from scipy.stats import hmean, norm
 from scipy.stats import t as student
 from sklearn.base import BaseEstimator, clone
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
@@ -27,7 +27,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import HuberRegressor, LogisticRegression, PoissonRegressor, Ridge
 from sklearn.metrics import mean_poisson_deviance
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, RobustScaler, TargetEncoder
 
 from hbnn import metrics
@@ -130,7 +130,9 @@ def fit_rival(
     check_seed(seed)
     _check_rivals((name,))
     number, counts, heavy = rows.kind in NUMBERS, rows.kind == "counts", rows.kind == "heavy"
-    y, g = rows.target, rows.group
+    y, g, ratio = rows.target, rows.group, np.ones(len(rows.group))
+    if rows.weight is not None:
+        ratio = _network.find_ratio(rows.weight, float(hmean(rows.weight[train])))
     if counts and not y[train].any():  # as if half of one had been counted
         mean = np.full((1, len(test)), 0.5 / len(train))
         return Prediction(mean, disperse(mean, 1.0), 1.0, counts=True)
@@ -171,38 +173,48 @@ def fit_rival(
         found = tell(model, X)
         return -mean_poisson_deviance(y, found) if counts else float(np.log(found[np.arange(len(y)), y]).mean())
 
+    def fit(model: BaseEstimator, where: Places) -> BaseEstimator:
+        inner = getattr(model, "estimator", model)  # of a search
+        last = f"{inner.steps[-1][0]}__" if isinstance(inner, Pipeline) else ""
+        weights = {} if rows.weight is None else {f"{last}sample_weight": ratio[where] ** -2}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # a solver that needs more steps at one of the settings
+            warnings.filterwarnings("ignore", RARE)  # in the folds of `TargetEncoder`
+            return model.fit(X[where], y[where], **weights)
+
     n_classes, apart = len(rows.classes), None if number else y[train]
     if counts and not y[train].all():
         apart = (y[train] > 0).astype(int)  # of zeros alone nothing can be learned
     folds = _split_again(g[train], apart, new_groups, seed, 2 if many else INNER)
     scoring = "neg_mean_squared_error" if number and not counts else measure
     search = GridSearchCV(model, grid, cv=folds, scoring="neg_mean_absolute_error" if heavy else scoring)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # a solver that needs more steps at one of the settings
-        warnings.filterwarnings("ignore", RARE)  # in the folds of `TargetEncoder`
-        search.fit(X[train], y[train])
+    fit(search, train)
     found = tell(search.best_estimator_, X[test])
     draws = found[None]
     if refits:
-        again = [tell(_refit(search.best_estimator_, X, y, g, train, rng), X[test]) for rng in _spawn(seed, refits)]
+        drawn = (_draw_again(y, g, train, rng) for rng in _spawn(seed, refits))
+        again = [tell(fit(clone(search.best_estimator_), some), X[test]) for some in drawn]
         off = found / np.mean(again, axis=0) if counts else found - np.mean(again, axis=0)
         draws = np.array(again) * off if counts else np.array(again) + off  # about the fit to the rows as they are
-    if counts or heavy:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            left = [(b, clone(search.best_estimator_).fit(X[train][a], y[train][a])) for a, b in folds]
-        mean = np.concatenate([tell(fitted, X[train][b]) for b, fitted in left])
-        those = rows.take(train[np.concatenate([b for b, _ in left])])
+    if counts or heavy or rows.weight is not None:
+        told = [tell(fit(clone(search.best_estimator_), train[a]), X[train[b]]) for a, b in folds]
+        left = train[np.concatenate([b for _, b in folds])]
+        mean, those = np.concatenate(told), rows.take(left)
         if counts:
             noise = disperse(draws, _find_dispersion(mean, those))
             return Prediction(draws, noise, float(len(draws)), counts=True)
-        bulk = measure_bulk(those.y - mean) or 1.0
-        nu, _, scale = student.fit((those.y - mean) / bulk, floc=0)
-        scale, nu = (np.full((len(draws), 1), value) for value in (scale * bulk, nu))
-        return Prediction(draws, scale, float(len(draws)), tails=nu)
+        missed = (those.target - mean) / ratio[left]
+        square, bulk = float(np.mean(missed**2)), measure_bulk(missed) or 1.0
+        if heavy:
+            nu, _, scale = student.fit(missed / bulk, floc=0)
+            scale = np.broadcast_to(scale * bulk * ratio[test], draws.shape)
+            return Prediction(draws, scale, float(len(draws)), tails=np.full((len(draws), 1), nu))
+    elif number:
+        square = -search.best_score_
     if number:
-        noise = np.sqrt(max(-search.best_score_, 1e-12 * y[train].var(), 1e-300))
-        return Prediction(draws, np.full((len(draws), 1), noise), float(len(draws)), share=_find_top(rows))
+        noise = np.sqrt(max(square, 1e-12 * y[train].var(), 1e-300))
+        noise = np.broadcast_to(noise * ratio[test], draws.shape)
+        return Prediction(draws, noise, float(len(draws)), share=_find_top(rows))
     if not refits:
         return _give_classes(rows, search.predict_proba(X[test])[None], search.classes_)
     p = np.clip(draws, metrics.FLOOR, 1 - metrics.FLOOR)
@@ -233,21 +245,15 @@ def _spawn(seed: int, n: int) -> list[np.random.Generator]:
     return [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(n)]
 
 
-def _refit(
-    model: BaseEstimator, X: Floats, y: Array, g: Places, train: Places, rng: np.random.Generator
-) -> BaseEstimator:
-    """The model fitted to training rows that are drawn again, as many from each group; with all classes in them."""
+def _draw_again(y: Array, g: Places, train: Places, rng: np.random.Generator) -> Places:
+    """Training rows drawn again, with replacement, as many of each group; with two classes or more in them."""
     while True:
         order = train[np.lexsort((rng.random(len(train)), g[train]))]
         first = np.searchsorted(g[order], g[order])
         size = np.bincount(g[order], minlength=g.max() + 1)[g[order]]
         some = order[first + (rng.random(len(order)) * size).astype(int)]
         if y.dtype.kind == "f" or len(np.unique(y[some])) > 1:
-            break
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        warnings.filterwarnings("ignore", RARE)
-        return clone(model).fit(X[some], y[some])
+            return some
 
 
 def _make_trees(
@@ -586,6 +592,7 @@ def answer(
     outcome: str,
     seed: int,
     second_group: str | None = None,
+    weight: str | None = None,
     predict: Source | None = None,
     out: str | Path = "predictions.csv",
     kind: AskedKind | None = None,
@@ -615,7 +622,8 @@ def answer(
 
     Parameters
     ----------
-    source, group, features, outcome, second_group, kind, classes, ids, sep, decimal, encoding : as in `read_table`
+    source, group, features, outcome, second_group, weight, kind, classes, ids, sep, decimal, encoding : as in
+        `read_table`
     predict : rows to predict, of known groups or new ones; an outcome in it is not used. Default: `source`. Rows of a
         new group whose outcome is known belong into `source`, which makes it a known one
     n_folds, rivals : as in `compare_rivals`
@@ -643,8 +651,8 @@ def answer(
     hbnn._refused.Refused: the table has no column 'rian'; there are 'field', 'rain' and 'wheat'. Did you mean 'rain'?
     """
     check_seed(seed)
-    columns: dict[str, Any] = {"group": group, "second_group": second_group, "features": features, "ids": ids}
-    columns |= {"sep": sep, "decimal": decimal, "encoding": encoding}
+    columns: dict[str, Any] = {"group": group, "features": features, "ids": ids}
+    columns |= {"second_group": second_group, "weight": weight, "sep": sep, "decimal": decimal, "encoding": encoding}
     rows = read_table(source, outcome=outcome, kind=kind, classes=classes, **columns)
     print(rows)
     asked = rows if predict is None else read_table(predict, outcome=None, like=rows, **columns)
@@ -787,6 +795,11 @@ def _predict_rival(name: str, rows: Table, asked: Table, seed: int, found: Compa
         seconds = tuple(dict.fromkeys([*rows.second_groups, *asked.second_groups]))
         theirs = pd.Index(seconds).get_indexer(asked.second_groups)[asked.second_group]
         both = replace(both, second_group=np.concatenate([rows.second_group, theirs]), second_groups=seconds)
+    ratio, ratio_seen = np.ones(len(place)), np.ones(n)
+    if rows.weight is not None and asked.weight is not None:
+        both = replace(both, weight=np.concatenate([rows.weight, asked.weight]))
+        ratio_seen, mean = _network.find_ratio(rows.weight), float(hmean(rows.weight))
+        ratio = _network.find_ratio(asked.weight, mean)
     is_new = place >= len(rows.groups)
     n_draws = min(REFITS[name], MANY_REFITS) if is_many(n, len(rows.groups)) else REFITS[name]
     draws = np.empty((n_draws, len(place), *([len(rows.classes)] if rows.kind == "classes" else [])))
@@ -803,9 +816,11 @@ def _predict_rival(name: str, rows: Table, asked: Table, seed: int, found: Compa
         elif noise is not None:
             over: Over = "groups" if new and "groups" in found.loss else "rows"
             missed = found.loss[over][name]
-            far = np.sqrt(np.quantile(missed, min(INTERVAL * (1 + 1 / n), 1))) / norm.ppf((1 + INTERVAL) / 2)
+            far = np.sqrt(np.quantile(missed / ratio_seen**2, min(INTERVAL * (1 + 1 / n), 1))) / norm.ppf(
+                (1 + INTERVAL) / 2
+            )
             shared = _find_shared(np.sign(found.levels[over][name] - 0.5) * np.sqrt(missed), rows.group) if new else 0.0
-            noise[:, where] = far * np.sqrt(1 - shared)
+            noise[:, where] = far * np.sqrt(1 - shared) * ratio[where]
             levels = np.random.default_rng(seed).normal(0, far * np.sqrt(shared), (n_draws, len(names)))
             draws[:, where] += levels[:, place[where]]
     if noise is not None:
