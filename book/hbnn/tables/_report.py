@@ -95,12 +95,10 @@ def _say_calibration(answer: Answer, over: Any) -> str:
         return f"Points on the line: {NAMES[answer.model]} is as often right as it says." if over == "rows" else ""
     said = []
     for share in (50, 90):
-        inside = 100.0 * (np.abs(found.levels[over][answer.model] - 0.5) < share / 200)
-        sums, n = np.bincount(found.group, inside - inside.mean()), len(np.unique(found.group))
-        error = np.sqrt(n / (n - 1) * np.sum(sums**2)) / len(inside)
-        off = inside.mean() - share
+        inside, error = (100 * value for value in found.count_inside(share / 100, over, answer.model))
+        off = inside - share
         verdict = "as promised" if abs(off) <= 2 * error else "too wide" if off > 0 else "too narrow"
-        said.append(f"{inside.mean():.0f} ± {error:.0f} % in the {share} % interval ({verdict})")
+        said.append(f"{inside:.0f} ± {error:.0f} % in the {share} % interval ({verdict})")
     return f"Of the {rows} lie {' and '.join(said)}. The model is {NAMES[answer.model]}."
 
 

@@ -65,7 +65,7 @@ NETWORK = "network"
 RIVALS = {  # the simplest first
     "line": "a line, with a level for each group",
     "hierarchical line": "a hierarchical line",
-    "quadratic": "squares and products, with a level for each group",
+    "quadratic": "a quadratic, with a level for each group",
     "trees": "boosted trees",
 }
 NAMES = RIVALS | {NETWORK: "the hierarchical network"}
@@ -319,9 +319,8 @@ class Comparison:
     """
 
     lpd: dict[Over, pd.DataFrame]  #: (row, model), log predictive densities, nats
-    loss: dict[
-        Over, pd.DataFrame
-    ]  #: (row, model), 1 for a class that was missed, or the squared error of a number (heavy: absolute)
+    #: (row, model), 1 for a class that was missed, or the squared error of a number, of a heavy-tailed one the absolute
+    loss: dict[Over, pd.DataFrame]
     group: Places
     kind: Kind | None
     levels: dict[Over, pd.DataFrame]  #: (row, model), the probability of what is below a number, or of the second of
@@ -335,7 +334,23 @@ class Comparison:
         The error is over groups, as rows of one group share what was learned of it; over rows where there are fewer
         than 8 groups. Source: Cameron and Miller (2015), Journal of Human Resources 50.
         """
-        each = (self.lpd[over][name] - self.lpd[over][other]).to_numpy()
+        return self._average((self.lpd[over][name] - self.lpd[over][other]).to_numpy())
+
+    def count_inside(self, share: float = 0.9, over: Over = "rows", name: str = NETWORK) -> tuple[float, float]:
+        """The share of outcomes, numbers, in the intervals that promise `share`, and its standard error as of `gain`.
+
+        Examples
+        --------
+        Goes on from `compare_rivals`.
+
+        >>> inside, error = comparison.count_inside(0.9)
+        >>> bool(0.8 < inside < 1 and 0 < error < 0.1)
+        True
+        """
+        return self._average((np.abs(self.levels[over][name] - 0.5) < share / 2).to_numpy(float))
+
+    def _average(self, each: Floats) -> tuple[float, float]:
+        """The mean over rows, and its standard error over `by`."""
         by = self.group if self.by == "groups" else np.arange(len(each))
         sums, n = np.bincount(by, each - each.mean()), len(np.unique(by))
         return float(each.mean()), float(np.sqrt(n / (n - 1) * np.sum(sums**2)) / len(each))
@@ -372,9 +387,9 @@ class Comparison:
     def calibrate(self, over: Over = "rows", name: str = NETWORK) -> dict[str, float] | dict[str, Array]:
         """How often a model is right: for a number, shares of outcomes in its 50 and 90 % intervals, a dict; else
         `metrics.calibrate` of its probabilities, of the second of two classes, or of the most probable one."""
-        p = self.levels[over][name].to_numpy()
         if self.kind in NUMBERS:
-            return {f"{share:.0%}": float(np.mean(np.abs(p - 0.5) < share / 2)) for share in (0.5, 0.9)}
+            return {f"{share:.0%}": self.count_inside(share, over, name)[0] for share in (0.5, 0.9)}
+        p = self.levels[over][name].to_numpy()
         missed = self.loss[over][name].to_numpy() == 1
         came = ~missed if self.kind == "classes" else (p > 0.5) != missed
         return metrics.calibrate(p, came.astype(int), n_bins=5)
