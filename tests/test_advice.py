@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from hbnn import Refused, tables
+from scipy.special import expit
 from studies import advice
 
 KINDS = tuple(advice.RIGHT)
@@ -136,3 +137,33 @@ def test_counts_that_are_predicted_as_they_were_made_lie_in_their_intervals(monk
         assert found[f"inside 50%, {part}"] == pytest.approx(0.5, abs=0.05)
         assert found[f"inside 90%, {part}"] == pytest.approx(0.9, abs=0.03)
         assert found[f"in the file 90%, {part}"] >= 0.88
+
+
+@pytest.mark.parametrize("kind", advice.SAID)
+def test_what_is_predicted_as_it_was_made_lies_in_its_intervals_and_scores_best(monkeypatch, kind):
+    """The truth where it is told, and a blunt guess where it is not."""
+    options = {"n_groups": 20, "n_rows": 115}
+    frame, curve = advice.make_said(kind, 1, **options), advice.make_known("shared", 1, noise=0.0, **options)["y"]
+    level = (frame["y"] - curve).groupby(frame["s"]).transform("mean") if kind == "second group" else 0.0
+    mean = pd.Series((curve + level).to_numpy(), index=frame["a"])
+    told = {"ordered": lambda r: r.ordered, "heavy": lambda r: r.kind == "heavy"}
+    told |= {"weight": lambda r: r.weight is not None, "second group": lambda r: r.second_group is not None}
+
+    def predict(_, rows):
+        at = mean[rows.values[:, 0]].to_numpy()[None]
+        if not told[kind](rows):
+            blunt = np.full((1, len(rows.y), 5), 0.2) if kind == "ordered" else None
+            return tables.Prediction(0 * at, np.full((1, 1), 3.0)) if blunt is None else tables.Prediction(blunt)
+        if kind == "ordered":
+            below = expit(np.array([-2, -0.5, 0.5, 2]) - 2 * at[..., None])
+            return tables.Prediction(np.diff(below, axis=-1, prepend=0.0, append=1.0))
+        noise = 0.6 / np.sqrt(rows.weight)[None] if kind == "weight" else np.full((1, 1), 0.3)
+        return tables.Prediction(at, noise, tails=np.full((1, 1), 2.0) if kind == "heavy" else None)
+
+    monkeypatch.setattr(advice, "compile_said", lambda *_: None)
+    monkeypatch.setattr(tables, "fit_network", lambda rows, **_: None)
+    monkeypatch.setattr(tables, "predict", predict)
+    found = advice.ask_said(kind, 1)
+    assert found["lpd, told"] > found["lpd, not told"]
+    assert found["inside 50%"] == pytest.approx(0.5, abs=0.04)
+    assert found["inside 90%"] == pytest.approx(0.9, abs=0.025)

@@ -250,9 +250,7 @@ def compute(table, tool):
                 known, asked = (part.assign(y=(part["y"] == rows.classes[1]).astype(int)) for part in (known, asked))
             predicted = _to_prediction(*TOOLS[tool](known, asked, columns, binary))
     ended = time.perf_counter(), os.times()
-    held = tables.read_table(
-        test, group="g", features=features, outcome="y", like=rows, kind=rows.kind, classes=rows.classes or None
-    )
+    held = tables.read_table(test, group="g", features=features, outcome="y", like=rows)
     lpd = tables.score_rows(predicted, held)
     sums = pd.Series(lpd).groupby(test["g"].to_numpy()).agg(["sum", "size"])
     row |= {
