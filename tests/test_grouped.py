@@ -1055,5 +1055,7 @@ def test_the_command_writes_predictions_a_report_and_a_fit(tmp_path, capsys, mon
         assert 0.85 < np.mean((written["low"] <= frame["y"]) & (frame["y"] <= written["high"])) <= 1
         assert (written["high"].dtype == int) == (kind == "counts")
         assert kind == "counts" or written["high"].max() < 1
+    assert command([*asked, "--cycles", "b=0", "--out", "o.csv"]) == 1
+    assert "cycles={'b': 0.0}" in capsys.readouterr().err
     assert command(["t.csv", "--group", "h", "--outcome", "y"]) == 1
     assert "no column 'h'" in capsys.readouterr().err

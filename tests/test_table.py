@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from bookkit import models
-from hbnn import metrics, prediction, tables
+from hbnn import Refused, metrics, prediction, tables
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -248,7 +248,7 @@ def test_words_are_columns_and_tomorrow_has_the_same(frame):
             words.assign(pet=words["pet"].astype(str).where(words.index > 0, "eel")), **columns, like=rows
         )
     refuses(frame.assign(pet=[f"p{k}" for k in range(62)]), "at most 20 words, of 62", **{"features": ["pet"]})
-    refuses(frame.assign(day=["01.03.2024"] * 62), "days since the first", **{"features": ["day"]})
+    refuses(frame.assign(day=["01/03/2024"] * 62), "dates such as 2024-12-31", **{"features": ["day"]})
 
 
 def test_a_feature_that_is_missing_is_filled_in_and_marked_and_tomorrow_in_the_same_way(frame, write):
@@ -493,3 +493,34 @@ def test_numbers_far_out_are_told_of_a_kind_that_bears_them(frame):
         size[[3, 7]] += far, -far
         rows = tables.read_table(frame.assign(size=size), **(GOOD | {"outcome": "size", "kind": None, "classes": None}))
         assert any("2 rows have 'size' far" in note for note in rows.notes) == said
+
+
+@pytest.mark.parametrize(
+    ("texts", "numbers"),
+    [
+        (["1970-01-02", "1970-01-01 12:00", ""], [1, 0.5, 0.75]),
+        (["2.1.1970", "01.01.1970 12:00", ""], [1, 0.5, 0.75]),
+        (pd.to_datetime(["1970-01-02 00:00", "1970-01-01 12:00", None]), [1, 0.5, 0.75]),
+        (["18:30", "0:15:36", ""], [18.5, 0.26, 9.38]),
+    ],
+)
+def test_dates_are_days_and_times_are_hours(frame, texts, numbers):
+    rows = tables.read_table(frame[:60].assign(when=list(texts) * 20), **(GOOD | {"features": ["when"]}))
+    np.testing.assert_allclose(rows.values[:3, 0], numbers)
+    assert rows.features == ("when", "when=missing")
+    assert "'when' is read as" in str(rows)
+
+
+def test_what_comes_round_is_on_a_circle(frame):
+    when = pd.date_range("2024-01-01", periods=62, freq="36h")
+    late = frame.assign(hour=np.arange(62) % 25, when=when)
+    asked = GOOD | {"features": ["hour", "when"], "cycles": {"hour": 24, "when": 365.25}}
+    rows = tables.read_table(late, **asked)
+    assert rows.features == ("sin(hour)", "cos(hour)", "when", "sin(when)", "cos(when)")
+    np.testing.assert_allclose(rows.values[0, :2], rows.values[24, :2], atol=1e-12)
+    np.testing.assert_allclose(np.hypot(rows.values[:, 3], rows.values[:, 4]), 1)
+    for cycles, words in (({"day": 7}, "'day'; wanted: features"), ({"hour": 0}, "after how much")):
+        with pytest.raises(ValueError, match=words):
+            tables.read_table(late, **(asked | {"cycles": cycles}))
+    with pytest.raises(Refused, match=r"holds 'person 0'.* and is in cycles"):
+        tables.read_table(late, **(asked | {"features": ["name"], "cycles": {"name": 7}}))

@@ -15,6 +15,11 @@ from hbnn.tables._read import KINDS, check_columns, read_csv
 from hbnn.tables._rivals import NAMES
 
 
+def _read_cycle(text: str) -> tuple[str, float]:
+    name, length = text.rsplit("=", 1)
+    return name, float(length)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Predict from the command line; what cannot be used is said, and nothing is written then."""
     parser = argparse.ArgumentParser(
@@ -26,6 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--second-group", help="the column of a second grouping, such as the clinic of a patient")
     parser.add_argument("--weight", help="the column that says of how many measurements an outcome is the mean")
     parser.add_argument("--features", nargs="+", help="columns to predict from; default: all others")
+    cycles = "features that come round, and after how much: hour=24 date=365.25"
+    parser.add_argument("--cycles", nargs="+", default=[], metavar="FEATURE=LENGTH", type=_read_cycle, help=cycles)
     parser.add_argument("--ids", nargs="+", default=[], help="columns to carry along to the predictions")
     parser.add_argument("--kind", choices=KINDS, help="of the outcome, where it is not plain")
     parser.add_argument("--classes", nargs="+", help="words of the outcome, from low to high for --kind ordered")
@@ -40,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--encoding", default="utf-8", help="of the files, default: %(default)s")
     parser.add_argument("--seed", type=int, default=1, help="default: %(default)s")
     asked = vars(parser.parse_args(arguments))
-    save = asked.pop("save")
+    save, asked["cycles"] = asked.pop("save"), dict(asked["cycles"])
     try:
         if asked["features"] is None:
             path = Path(asked["table"])

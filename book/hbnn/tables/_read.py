@@ -4,7 +4,7 @@ What cannot be used is refused, with the column, the group and the rows; no row 
 some rows is filled in, and the rows are marked. What looks odd and may be right is a note.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -38,8 +38,14 @@ TRUTH = {"True": "1", "true": "1", "TRUE": "1", "False": "0", "false": "0", "FAL
 LEAK = 0.999  # correlation with the outcome
 MOST_LEVELS = 20  # of a feature of words
 FAR = 6  # standard deviations of a normal with the same middle half
+DAYS = "days since 1970"
 MISSING = "missing"  # the word of a feature that is not there
 GROUPED = r"-?[1-9]\d{0,2}(\.\d{3})+"  # 1.234: a mark for thousands, or three decimals?
+CALENDAR: dict[str, dict[str, Any]] = {  # how dates are written, and how pandas is told so; all else is asked about
+    r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?": {"format": "ISO8601"},
+    r"\d{1,2}\.\d{1,2}\.\d{4}( \d{1,2}:\d{2}(:\d{2})?)?": {"format": "mixed", "dayfirst": True},
+}
+CLOCK = r"\d{1,2}:\d{2}(:\d{2})?"
 DATE = r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}|\d{1,2}[.:]\d{2}([.:]\d{2})?"
 SEPARATOR = "pass sep=';' or sep='\\t' where these separate columns, and decimal=',' where commas are decimal points"
 FIGURES = ("probability", "low", "high", "noise", "ignorance")
@@ -149,6 +155,7 @@ def read_table(
     outcome: str | None,
     second_group: str | None = None,
     weight: str | None = None,
+    cycles: Mapping[str, float] | None = None,
     kind: AskedKind | None = None,
     classes: Sequence[Any] | None = None,
     ids: Sequence[str] = (),
@@ -161,7 +168,8 @@ def read_table(
 
     A feature of words becomes a column of 0 and 1 for each word but the first, named ``feature=word``. Where a feature
     is missing in up to half of the rows, that is a word of its own, "missing"; of numbers, the mean of the others is
-    filled in, and a column ``feature=missing`` of 0 and 1 marks the rows, so that what they share can be learned. The
+    filled in, and a column ``feature=missing`` of 0 and 1 marks the rows, so that what they share can be learned. Dates
+    such as 2024-12-31 or 31.12.2024, with a time or without, become days since 1970, and times of day hours. The
     kind of the outcome is found from its column. Two words, 0 and 1, or True and False are two classes; 3 to 20 words
     are classes; numbers are real, or counts where they are whole, none is below zero, most are small, and a normal's
     90 % interval would reach below zero. A few whole numbers may be any of these, and are refused until `kind` says
@@ -178,6 +186,8 @@ def read_table(
         cross (schools and years): its groups have a level of their own
     weight : the column that says of how many measurements an outcome is the mean, above 0: its noise has that part of
         the variance. For numbers that are no counts
+    cycles : of features that come round, after how much: ``{"hour": 24, "date": 365.25}``. A number becomes its sine
+        and cosine; a date keeps its days beside them
     classes : the outcome's values, in the order wanted; the second of two is the one that is predicted
     ids : columns to carry along to the predictions
     decimal : "." or ","; then "1.234" is 1234. Default ".", but a file of semicolons with "1.234" is refused until it
@@ -207,6 +217,9 @@ def read_table(
     'well' has 2 classes, 'no' (16 rows) and 'yes' (24 rows) (kind='binary'); probabilities are of 'yes'.
     Note: 'dose' alone gives 'well' away. Is it known before the outcome is?
     """
+    cycles = dict(cycles or {})
+    if odd := [name for name, length in cycles.items() if name not in features or not length > 0]:
+        raise ValueError(f"cycles={cycles!r}, {odd[0]!r}; wanted: features, and after how much they come round")
     if isinstance(features, str) or isinstance(ids, str) or len(features) == 0:
         raise ValueError(f"features={features!r}, ids={ids!r}; wanted: lists of column names, at least one feature")
     _check_kind(kind, classes, outcome)
@@ -254,9 +267,12 @@ def read_table(
             unknown = feature not in like.fills and MISSING not in like.levels.get(feature, ())
             complain(of, empty & unknown, "is missing", "a value in all rows, as where it was learned from")
         complain(of, doubt(feature), f"holds {_show(text[feature][doubt(feature)])},", which)
-        numbers = _to_numbers(frame[feature], decimal)
+        days, read_as = _to_days(text[feature].mask(missing[feature]))
+        numbers = _to_numbers(frame[feature], decimal) if days is None else days
         wrong = np.isnan(numbers) & ~missing[feature]
         words = text[feature][~missing[feature]]
+        if feature in cycles and _is_word(words, wrong[~missing[feature]]):
+            complain(of, wrong, f"holds {_show(text[feature][wrong])}, and is in cycles,", "numbers, dates or times")
         if (like is not None and feature in like.levels) or _is_word(words, wrong[~missing[feature]]):
             known = like.levels.get(feature) if like is not None else None
             there = _list_levels(frame[feature], words)
@@ -279,7 +295,14 @@ def read_table(
         fill = like.fills.get(feature) if like is not None else None
         if like is None and empty.any() and not empty.all():
             fill = float(numbers[~empty].mean())
-        columns_of[feature] = numbers if fill is None else np.where(empty, fill, numbers)
+        numbers = numbers if fill is None else np.where(empty, fill, numbers)
+        if read_as:
+            notes.append(f"{feature!r} is read as {read_as}.")
+        if feature not in cycles or (days is not None and read_as == DAYS):
+            columns_of[feature] = numbers
+        if feature in cycles:
+            turn = 2 * np.pi * numbers / cycles[feature]
+            columns_of |= {f"sin({feature})": np.sin(turn), f"cos({feature})": np.cos(turn)}
         if fill is not None:
             fills[feature] = fill
             columns_of[f"{feature}={MISSING}"] = empty.astype(float)
@@ -467,6 +490,19 @@ def _to_numbers(column: pd.Series, decimal: str) -> Floats:
     return pd.to_numeric(text, errors="coerce").to_numpy(dtype=float)
 
 
+def _to_days(text: pd.Series) -> tuple[Floats | None, str]:
+    """Dates as days, times of day as hours, (row,), NaN where there is none, and what they are; None for all else."""
+    seen = text.dropna()
+    for spelling, how in CALENDAR.items() if len(seen) else ():
+        if seen.str.fullmatch(spelling).all():
+            dates: Any = pd.to_datetime(text, errors="coerce", **how)
+            return ((dates - pd.Timestamp(0)) / pd.Timedelta(days=1)).to_numpy(dtype=float), DAYS
+    if len(seen) and seen.str.fullmatch(CLOCK).all():
+        parts = text.str.split(":", expand=True).astype(float).fillna({2: 0})
+        return (parts @ (1 / 60.0 ** np.arange(parts.shape[1]))).to_numpy(dtype=float), "hours"
+    return None, ""
+
+
 def _to_text(column: pd.Series) -> pd.Series:
     """A column as text without spaces around it, with accents in one form and 2.0 as "2"."""
     return column.astype(str).str.strip().str.normalize("NFC").str.replace(r"^(-?\d+)\.0+$", r"\1", regex=True)
@@ -480,7 +516,7 @@ def _to_places(text: pd.Series, names: Sequence[str]) -> NDArray[np.int32]:
 def _say_text(found: pd.Series, wanted: str, decimal: str) -> tuple[str, str]:
     """What is wrong with text among numbers, and what is wanted: of "1,5", another decimal point."""
     if found.str.fullmatch(rf"\s*({DATE})\s*").any():
-        wanted = "a date or a time as a number, such as days since the first: (pd.to_datetime(…) - start).dt.days"
+        wanted = "dates such as 2024-12-31 in all rows, times such as 23:59, or numbers"
     elif found.str.fullmatch(r"\s*-?\d*[.,][\d.,]*\s*").any():
         wanted = f"{decimal!r} as the decimal point, no mark for thousands; or pass decimal={'.,'.strip(decimal)!r}"
     return f"holds text, {join(map(repr, found.unique()), FEW)},", wanted

@@ -7,7 +7,7 @@ it has not seen; differences are taken row by row, and their errors over groups.
 import os
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -608,6 +608,7 @@ def answer(
     seed: int,
     second_group: str | None = None,
     weight: str | None = None,
+    cycles: Mapping[str, float] | None = None,
     predict: Source | None = None,
     out: str | Path = "predictions.csv",
     kind: AskedKind | None = None,
@@ -637,7 +638,7 @@ def answer(
 
     Parameters
     ----------
-    source, group, features, outcome, second_group, weight, kind, classes, ids, sep, decimal, encoding : as in
+    source, group, features, outcome, second_group, weight, cycles, kind, classes, ids, sep, decimal, encoding : as in
         `read_table`
     predict : rows to predict, of known groups or new ones; an outcome in it is not used. Default: `source`. Rows of a
         new group whose outcome is known belong into `source`, which makes it a known one
@@ -667,7 +668,8 @@ def answer(
     """
     check_seed(seed)
     columns: dict[str, Any] = {"group": group, "features": features, "ids": ids}
-    columns |= {"second_group": second_group, "weight": weight, "sep": sep, "decimal": decimal, "encoding": encoding}
+    columns |= {"second_group": second_group, "weight": weight, "cycles": cycles}
+    columns |= {"sep": sep, "decimal": decimal, "encoding": encoding}
     rows = read_table(source, outcome=outcome, kind=kind, classes=classes, **columns)
     print(rows)
     asked = rows if predict is None else read_table(predict, outcome=None, like=rows, **columns)
@@ -774,7 +776,7 @@ def _say_far(rows: Table, asked: Table) -> list[str]:
         n = int(np.sum((asked.values[:, j] < low[j]) | (asked.values[:, j] > high[j])))
         if n:
             said.append(
-                f"Note: {name!r} was seen from {low[j]:.4g} to {high[j]:.4g}; {say_rows(n)} to predict outside of that."
+                f"Note: {name!r} was seen from {low[j]:.6g} to {high[j]:.6g}; {say_rows(n)} to predict outside of that."
             )
     return said
 
