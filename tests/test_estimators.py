@@ -102,6 +102,17 @@ def test_classes_keep_their_names(asked, frame):
     assert model.score_lpd(X, frame["job"]) < 0
 
 
+def test_marks_are_numbers_and_a_regressor_takes_none(asked, frame):
+    X = frame[["town", "age"]]
+    model = HierarchicalClassifier(kind="ordered").fit(X, np.resize([3, 10, 7], 60))
+    assert asked[0]["rows"].ordered
+    assert model.classes_.tolist() == [3, 7, 10]
+    with pytest.raises(ValueError, match="words; wanted: numbers, from low to high"):
+        HierarchicalClassifier(kind="ordered").fit(X, np.resize(["low", "mid", "high"], 60))
+    with pytest.raises(ValueError, match="kind='ordered'; wanted: 'real'"):
+        HierarchicalRegressor(kind="ordered").fit(X, np.resize([3, 10, 7], 60))
+
+
 def test_a_row_of_a_new_group_is_predicted_the_same_beside_any_others(asked, frame):
     X = frame[["town", "age"]]
     model = HierarchicalRegressor("town", random_state=0).fit(X, frame["rent"])
@@ -114,6 +125,8 @@ def test_a_row_of_a_new_group_is_predicted_the_same_beside_any_others(asked, fra
     assert (both.fit_.features, both.fit_.second_groups) == (("age",), ("cook", "nurse"))
     new = new.assign(job=np.resize(["cook", "baker"], len(X)))
     np.testing.assert_array_equal(both.predict_interval(new[3:7]), both.predict_interval(new)[3:7])
+    known = new[new["town"] == "Ulm"][:2]
+    np.testing.assert_array_equal(both.predict_interval(known), both.predict_interval(new)[new.index.isin(known.index)])
 
 
 def test_searches_and_folds_of_whole_groups_take_it(asked, frame):

@@ -160,6 +160,7 @@ def test_some_rows_keep_kind_and_classes_and_need_not_hold_each(frame):
         ),
         ([0.5, 101, 3], {"kind": "share"}, "'101', in 20 rows of 60 (rows 1, 4, 7 and 17 more); wanted: shares"),
         ([0, 1], {"kind": "share"}, "wanted: shares between 0 and all"),
+        ([0, 0, 0, 1.5], {"kind": "heavy"}, "is '0' in more than half of the rows"),
         (["bus", "car"], {"classes": "bus"}, "classes='bus' with kind=None; wanted: a list"),
         (["bus", "car"], {"classes": ["bus", "car"], "kind": "real"}, "none for numbers"),
         (["bus", "car"], {"classes": ["a", "b", "c"], "kind": "binary"}, "two for kind='binary'"),
@@ -376,6 +377,24 @@ def test_labelled_rows_of_a_new_group_are_seen_without_what_their_second_group_a
     np.testing.assert_allclose(found, expected)
 
 
+@pytest.mark.parametrize("kind", ["real", "heavy"])
+def test_what_a_new_group_shares_does_not_shrink_with_a_weight(kind):
+    """Levels with an sd of one beside noise of one measurement, or of a hundred."""
+    rng, g, weight = np.random.default_rng(7), np.repeat(np.arange(60), 8), np.resize([1.0, 100.0], 480)
+    draw = rng.standard_t(3, 480) if kind == "heavy" else rng.normal(size=480)
+    y = rng.normal(size=60)[g] + 3.0 + draw / np.sqrt(weight)
+    frame = pd.DataFrame({"g": g, "a": rng.normal(size=480), "w": weight, "y": y})
+    columns = {"group": "g", "features": ["a"], "outcome": "y", "kind": kind, "weight": "w"}
+    rows, asked = tables.read_table(frame[g < 40], **columns), tables.read_table(frame[g >= 40], **columns)
+    found = _rivals._compare(rows, ["line"], ("rows", "groups"), 1, 3)
+    given = _rivals._predict_rival("line", rows, asked, 1, found)
+    told = tables.tabulate_predictions(asked, given)
+    inside = told["y"].between(told["low"], told["high"]).groupby(asked.weight).mean()
+    assert inside.between(0.8, 0.98).all(), inside
+    with pytest.raises(Refused, match="the table has no weight"):
+        _rivals._predict_rival("line", rows, replace(asked, weight=None), 1, found)
+
+
 def test_rivals_know_second_groups():
     rng, second = np.random.default_rng(4), np.arange(200) % 6
     level = np.array([9, 1, -9, 4, -4, 0.0])[second]
@@ -396,8 +415,9 @@ def test_a_row_is_weighed_by_the_measurements_that_it_is_the_mean_of(frame):
     plain, weighed = (tables.fit_rival("line", r, train, test, seed=0) for r in (replace(rows, weight=None), rows))
     off = [np.abs(p.draws[0] - 5.0 * frame["income"][test]).mean() for p in (plain, weighed)]
     assert off[1] < off[0] / 2
-    np.testing.assert_allclose(weighed.noise[0] * np.sqrt(n[test]), weighed.noise[0, 0])
-    assert 20 < weighed.noise[0, 0] < 45
+    one, many = weighed.noise[0, n[test] == 1][0], weighed.noise[0, n[test] == 100][0]
+    assert 20 < one < 45
+    assert 3 < many < 10  # and what the line does not know
     short = replace(make_fit("real"), weight=4.0)
     asked = replace(make_rows(short, n=2), weight=np.array([4.0, 16.0]))
     noise = tables.predict(short, asked, seed=1).noise

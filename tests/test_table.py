@@ -280,7 +280,8 @@ def test_an_ordered_category_keeps_its_order(frame):
     numbers = tables.read_table(frame.assign(moved=[10, 9, 1, 3, 9, 10] * 10 + [1, 3]), **GOOD, kind="ordered")
     assert (numbers.classes, numbers.kind) == (("1", "3", "9", "10"), "classes")
     few = tables.read_table(plain[:2], **GOOD, like=rows)
-    assert (few.kind, few.classes, few.y.tolist()) == (rows.kind, rows.classes, [0, 2])
+    assert (few.kind, few.classes, few.ordered, few.y.tolist()) == (rows.kind, rows.classes, True, [0, 2])
+    refuses(frame.assign(moved=marks), "wanted: two classes", kind="binary")
     assert not tables.read_table(frame.assign(moved=marks), **GOOD, kind="classes").ordered
 
 
@@ -511,6 +512,31 @@ def test_dates_are_days_and_times_are_hours(frame, texts, numbers):
     assert "'when' is read as" in str(rows)
 
 
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["12.31.2024", "01.02.2024"],
+        ["03/01/2024 10:00", "04/01/2024 10:00"],
+        ["2024-01-01 00:00:00+01:00", "2024-01-02 00:00:00+01:00"],
+        ["25:99", "10:00"],
+        ["1 days 01:00:00", "0 days 02:00:00"],
+    ],
+)
+def test_dates_that_may_be_others_are_asked_about(frame, texts):
+    refuses(frame.assign(when=texts * 31), "holds text", features=["when"])
+
+
+def test_tomorrow_has_dates_where_there_were_dates(frame):
+    early = frame.assign(when=["0001-01-01", "9999-12-31"] * 31)
+    rows = tables.read_table(early, **(GOOD | {"features": ["when"]}))
+    np.testing.assert_allclose(rows.values[:2, 0], [-719162, 2932896])
+    asked = {"group": "town", "features": ["when"], "outcome": None, "like": rows}
+    assert tables.read_table(early[:1], **asked).values[0, 0] == -719162
+    refuses(frame.assign(when=10), "is read as a number", "wanted: days since 1970, as", **asked)
+    with pytest.raises(ValueError, match="on a circle of 7"):
+        tables.read_table(early, **(asked | {"cycles": {"when": 7}}))
+
+
 def test_what_comes_round_is_on_a_circle(frame):
     when = pd.date_range("2024-01-01", periods=62, freq="36h")
     late = frame.assign(hour=np.arange(62) % 25, when=when)
@@ -519,7 +545,7 @@ def test_what_comes_round_is_on_a_circle(frame):
     assert rows.features == ("sin(hour)", "cos(hour)", "when", "sin(when)", "cos(when)")
     np.testing.assert_allclose(rows.values[0, :2], rows.values[24, :2], atol=1e-12)
     np.testing.assert_allclose(np.hypot(rows.values[:, 3], rows.values[:, 4]), 1)
-    for cycles, words in (({"day": 7}, "'day'; wanted: features"), ({"hour": 0}, "after how much")):
+    for cycles, words in (({"day": 7}, "'day'; wanted: features"), ({"hour": "24"}, "after how much")):
         with pytest.raises(ValueError, match=words):
             tables.read_table(late, **(asked | {"cycles": cycles}))
     with pytest.raises(Refused, match=r"holds 'person 0'.* and is in cycles"):

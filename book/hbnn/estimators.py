@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from hbnn._types import Array, Floats
 from hbnn.tables._network import Compiled, Sampler, compile_network, fit_network, predict
 from hbnn.tables._predictions import Prediction, score_rows, tabulate_predictions
-from hbnn.tables._read import AskedKind, Table, read_table
+from hbnn.tables._read import NUMBERS, AskedKind, Table, read_table
 from hbnn.tables._rivals import MOST, RUN
 
 _compiled: dict[tuple[Any, ...], Compiled] = {}  # the last ones, as the folds of a search differ in their rows alone
@@ -102,6 +102,10 @@ class _Network(BaseEstimator):
         names = list(getattr(self, "feature_names_in_", [f"x{k}" for k in range(self.n_features_in_)]))
         group, second = (names[g] if isinstance(g, int) else g for g in (self.group, self.second_group))
         frame, classes = pd.DataFrame(values, columns=names).infer_objects(), None
+        if not is_classifier(self) and self.kind not in (None, *NUMBERS):
+            raise ValueError(f"kind={self.kind!r}; wanted: {', '.join(map(repr, NUMBERS))}, or None")
+        if self.kind == "ordered" and y is not None and np.asarray(y).dtype.kind not in "iuf":
+            raise ValueError("kind='ordered' and classes that are words; wanted: numbers, from low to high")
         kind = None if y is None else self.kind or (None if is_classifier(self) else "real")
         outcome = None if y is None else "y" + "_" * names.count("y")
         if y is not None and is_classifier(self):
@@ -175,7 +179,7 @@ class HierarchicalRegressor(RegressorMixin, _Network):
 
 class HierarchicalClassifier(ClassifierMixin, _Network):
     """The same for two classes or more, with 10 rows of each; parameters as there; None finds the `kind`, and "ordered"
-    is for three or more that are marks, from low to high.
+    is for three numbers or more that are marks, from low to high.
 
     Examples
     --------

@@ -12,7 +12,7 @@ from hbnn.tables._network import Fit
 
 FORMAT = "hbnn.tables.Fit 1"
 TUPLES = ("groups", "second_groups", "features", "classes")
-TEXTS = (*TUPLES, "kind", "level", "spread", "levels", "fills", "share", "weight")
+TEXTS = (*TUPLES, "kind", "level", "spread", "levels", "fills", "share", "weight", "read_as")
 
 
 def save_fit(path: str | Path, fit: Fit) -> None:

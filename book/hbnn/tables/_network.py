@@ -237,8 +237,14 @@ class Fit:
     share: tuple[float, float] | None = None  #: as in `Table`
     second_groups: tuple[str, ...] = ()
     weight: float | None = None  #: that of a row whose noise is "noise"
+    read_as: dict[str, str] = field(default_factory=dict)  #: as in `Table`
     precision: Precision | None = None  #: of predictions of the rows that were asked for
     chain_weights: Floats | None = None  #: (chain,), where chains that disagree were stacked; else all count the same
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the classes are marks, from low to high."""
+        return "start" in self.draws
 
 
 def compile_network(rows: Table, **options: Any) -> Compiled:
@@ -332,7 +338,7 @@ def fit_network(
         flat = {k: v.reshape(-1, *v.shape[2:]) for k, v in posterior.items()}
         fit = Fit(
             flat, groups, rows.features, rows.classes, rows.kind, *scale, None, rows.levels, rows.fills, rows.share,
-            rows.second_groups, weight,
+            rows.second_groups, weight, rows.read_as,
         )  # fmt: skip
         n_chains = len(posterior["w2"])
         if asked is None:
@@ -459,7 +465,8 @@ def predict(fit: Fit, rows: Table, *, seed: int | None = None) -> Prediction:
         known = place[where[0]]
         weights = _draw_weights(fit, 1, rng) if known < 0 else _pick_weights(fit, known)
         draws[:, where] = _run(weights, X[where])
-    draws += _draw_shifts(fit, [rows], rng if seed is not None else None)[0]
+    apart = None if seed is None else np.random.default_rng([seed, 1])  # no group's draws hang on second groups
+    draws += _draw_shifts(fit, [rows], apart)[0]
     return _give(fit, rows, draws, slice(None), float(len(draws)))
 
 
@@ -638,7 +645,7 @@ def _give(fit: Fit, rows: Table, out: Floats, each: Places | slice, effective: f
     """The Prediction that outputs of some draws make: probabilities, or means and noise in the outcome's unit."""
     effective = float(effective)
     if fit.kind not in NUMBERS:
-        if "start" in fit.draws:  # ordered
+        if fit.ordered:
             cut = logit(np.cumsum(fit.draws["start"][each], axis=1)[:, None, :-1])
             p = np.diff(expit(cut - out[..., None]), axis=-1, prepend=0.0, append=1.0)
         else:

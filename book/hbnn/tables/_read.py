@@ -41,12 +41,10 @@ FAR = 6  # standard deviations of a normal with the same middle half
 DAYS = "days since 1970"
 MISSING = "missing"  # the word of a feature that is not there
 GROUPED = r"-?[1-9]\d{0,2}(\.\d{3})+"  # 1.234: a mark for thousands, or three decimals?
-CALENDAR: dict[str, dict[str, Any]] = {  # how dates are written, and how pandas is told so; all else is asked about
-    r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?": {"format": "ISO8601"},
-    r"\d{1,2}\.\d{1,2}\.\d{4}( \d{1,2}:\d{2}(:\d{2})?)?": {"format": "mixed", "dayfirst": True},
-}
-CLOCK = r"\d{1,2}:\d{2}(:\d{2})?"
-DATE = r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}|\d{1,2}[.:]\d{2}([.:]\d{2})?"
+CALENDAR = r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?"  # what is read; all other spellings are asked about
+GERMAN = r"(\d{1,2})\.(\d{1,2})\.(\d{4})(?: (\d{1,2})(:\d{2}(?::\d{2})?))?"
+CLOCK = r"([01]?\d|2[0-4]):[0-5]\d(:[0-5]\d)?"
+DATE = r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([ T].*)?|\d{1,2}[.:]\d{2}([.:]\d{2})?|-?\d+ days.*"
 SEPARATOR = "pass sep=';' or sep='\\t' where these separate columns, and decimal=',' where commas are decimal points"
 FIGURES = ("probability", "low", "high", "noise", "ignorance")
 REAL_FIGURES = ("mean", "mean_low", "mean_high", "low", "high", "noise", "ignorance")
@@ -94,6 +92,7 @@ class Table:
     second_group: Places | None = None  #: (row,), as `group`, of a second grouping
     second_groups: tuple[str, ...] = ()
     weight: Floats | None = None  #: (row,), of how many measurements an outcome is the mean
+    read_as: dict[str, str] = field(default_factory=dict, repr=False)  #: of features that are dates, times or cycles
 
     def __str__(self) -> str:
         """What was read, in a sentence for each: rows and groups, the outcome and what it was taken for."""
@@ -218,13 +217,14 @@ def read_table(
     Note: 'dose' alone gives 'well' away. Is it known before the outcome is?
     """
     cycles = dict(cycles or {})
-    if odd := [name for name, length in cycles.items() if name not in features or not length > 0]:
+    usable = [name for name, length in cycles.items() if isinstance(length, int | float) and 0 < length < 1e150]
+    if odd := [name for name in cycles if name not in features or name not in usable]:
         raise ValueError(f"cycles={cycles!r}, {odd[0]!r}; wanted: features, and after how much they come round")
     if isinstance(features, str) or isinstance(ids, str) or len(features) == 0:
         raise ValueError(f"features={features!r}, ids={ids!r}; wanted: lists of column names, at least one feature")
     _check_kind(kind, classes, outcome)
     if like is not None and outcome is not None and kind is None and classes is None:
-        kind, classes = like.kind, list(like.classes) or None
+        kind, classes = "ordered" if like.ordered else like.kind, list(like.classes) or None
     ordered, kind = kind == "ordered", "classes" if kind == "ordered" else kind
     asked_kind = kind
     if decimal not in (None, ".", ","):
@@ -257,6 +257,7 @@ def read_table(
     columns_of: dict[str, Floats] = {}
     levels: dict[str, tuple[str, ...]] = {}
     fills: dict[str, float] = {}
+    how_read: dict[str, str] = {}
     notes: list[str] = []
     for feature in features:
         of, empty = f"feature {feature!r}", missing[feature].to_numpy()
@@ -298,6 +299,12 @@ def read_table(
         numbers = numbers if fill is None else np.where(empty, fill, numbers)
         if read_as:
             notes.append(f"{feature!r} is read as {read_as}.")
+        circle = f"on a circle of {cycles[feature]:g}" if feature in cycles else ""
+        if how := ", ".join(filter(None, [read_as, circle])):
+            how_read[feature] = how
+        wanted = f"{like.read_as.get(feature, 'a number') if like else how}, as where it was learned from"
+        differs = like is not None and like.read_as.get(feature) != how_read.get(feature)
+        complain(of, ~empty & differs, f"is read as {how or 'a number'}", wanted)
         if feature not in cycles or (days is not None and read_as == DAYS):
             columns_of[feature] = numbers
         if feature in cycles:
@@ -314,10 +321,12 @@ def read_table(
         wanted = "a name or number in each row, none called NA or None"
         complain(f"group {name_!r}", missing[name_], "is missing", wanted)
     weights = None if weight is None else _to_numbers(frame[weight], decimal)
-    if weights is not None:
-        usable = np.isfinite(weights) & (weights > 0)
-        complain(f"weight {weight!r}", ~usable, "is missing, or no number above 0", "a number of measurements")
+    if weight is not None and weights is not None:
+        complain(f"weight {weight!r}", doubt(weight), f"holds {_show(text[weight][doubt(weight)])},", which)
+        unusable = ~(np.isfinite(weights) & (weights > 0))
+        complain(f"weight {weight!r}", unusable, "is missing, or no number above 0", "a number of measurements")
     y: Any = None
+    share: tuple[float, float] | None = None
     names: tuple[str, ...] = ()
     if outcome is not None:
         empty = missing[outcome].to_numpy()
@@ -329,8 +338,9 @@ def read_table(
             numbers = _to_numbers(frame[outcome], decimal)
             try:
                 if getattr(frame[outcome].dtype, "ordered", False) and classes is None and kind not in NUMBERS:
-                    classes = _to_text(pd.Series(frame[outcome].cat.remove_unused_categories().cat.categories)).tolist()
-                    ordered = ordered or (asked_kind is None and len(classes) > 2)
+                    there = _to_text(pd.Series(frame[outcome].cat.remove_unused_categories().cat.categories)).tolist()
+                    if 2 <= len(there) <= MOST_CLASSES and (kind != "binary" or len(there) == 2):
+                        classes, ordered = there, ordered or (asked_kind is None and len(there) > 2)
                 kind, names = _find_kind(text[outcome], numbers, empty, kind, classes, decimal, locate)
                 if ordered and classes is None and np.isnan(numbers[~empty]).any():
                     wanted = f"classes=[…] with {join(map(repr, names), MOST_CLASSES)} from low to high"
@@ -338,6 +348,12 @@ def read_table(
                 if weight is not None and kind not in WEIGHTED:
                     wanted = "repeated rows for classes, and for counts the logarithm of an exposure as a feature"
                     raise Refused(f"is of kind {kind!r}, of which no mean is taken by {weight!r}; wanted: {wanted}")
+                if kind == "share":
+                    share = _measure_share(numbers[~empty]) if like is None or like.share is None else like.share
+                    if share is None:
+                        raise Refused("is 0 or all in all rows; wanted: shares between 0 and all, or kind='binary'")
+                    if (most := numbers[~empty].max()) > share[0]:
+                        raise Refused(f"goes up to {most:g}; wanted: shares of {share[0]:g}, as before")
                 y = _to_places(text[outcome], names) if names else numbers
             except Refused as error:
                 complaints += [f"outcome {outcome!r} {complaint}" for complaint in error.complaints]
@@ -349,8 +365,6 @@ def read_table(
     columns = {"group": group, "outcome": outcome} | ({"second_group": second_group} if second_group else {})
     notes += _look(values, tuple(columns_of), y, kind, groups, outcome)
     y = y.astype("int64") if y is not None and kind == "counts" else y
-    share = _measure_share(y) if y is not None and kind == "share" else None
-    share = like.share if share is not None and like is not None and like.share is not None else share
     found = y is not None and asked_kind is None and kind in NUMBERS
     if found and not _is_whole(y) and y.min() >= 0 and (y.max() <= 1 or y.max() == 100):
         top = 1 if y.max() <= 1 else 100
@@ -371,7 +385,7 @@ def read_table(
     kind = None if y is None else kind
     return Table(
         values, y, place, groups, tuple(columns_of), carried, columns, kind, names, ordered and kind == "classes",
-        levels, fills, tuple(notes), share, second, second_groups, weights,
+        levels, fills, tuple(notes), share, second, second_groups, weights, how_read,
     )  # fmt: skip
 
 
@@ -493,14 +507,16 @@ def _to_numbers(column: pd.Series, decimal: str) -> Floats:
 def _to_days(text: pd.Series) -> tuple[Floats | None, str]:
     """Dates as days, times of day as hours, (row,), NaN where there is none, and what they are; None for all else."""
     seen = text.dropna()
-    for spelling, how in CALENDAR.items() if len(seen) else ():
-        if seen.str.fullmatch(spelling).all():
-            dates: Any = pd.to_datetime(text, errors="coerce", **how)
-            return ((dates - pd.Timestamp(0)) / pd.Timedelta(days=1)).to_numpy(dtype=float), DAYS
     if len(seen) and seen.str.fullmatch(CLOCK).all():
         parts = text.str.split(":", expand=True).astype(float).fillna({2: 0})
         return (parts @ (1 / 60.0 ** np.arange(parts.shape[1]))).to_numpy(dtype=float), "hours"
-    return None, ""
+    if len(seen) and seen.str.fullmatch(GERMAN).all():
+        day = text.str.extract(f"^{GERMAN}$").fillna({3: "0", 4: ":00"})
+        text = day[2] + "-" + day[1].str.zfill(2) + "-" + day[0].str.zfill(2) + " " + day[3].str.zfill(2) + day[4]
+    elif not len(seen) or not seen.str.fullmatch(CALENDAR).all():
+        return None, ""
+    dates = pd.to_datetime(text, errors="coerce", format="ISO8601").to_numpy(dtype="datetime64[us]")
+    return (dates - np.datetime64(0, "us")) / np.timedelta64(1, "D"), DAYS
 
 
 def _to_text(column: pd.Series) -> pd.Series:
@@ -580,8 +596,9 @@ def _find_kind(
             raise Refused(
                 f"holds {_show(text[outside])},{locate(outside)}; wanted: shares from 0 to 1, or from 0 to 100"
             )
-        if kind == "share" and _measure_share(numbers[~missing]) is None:
-            raise Refused(f"holds {shown}; wanted: shares between 0 and all, or kind='binary'")
+        if kind == "heavy" and counts.iloc[0] > len(seen) / 2:
+            wanted = "numbers that vary about their mean, or kind='real'"
+            raise Refused(f"is {counts.index[0]!r} in more than half of the rows; wanted: {wanted}")
         if kind == "counts" and odd.any():
             raise Refused(f"holds {_show(text[odd])},{locate(odd)}; wanted: whole numbers from 0, or kind='real'")
         return kind, ()

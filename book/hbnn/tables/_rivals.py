@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
+from scipy.optimize import minimize, minimize_scalar
 from scipy.sparse import csr_array, hstack
 from scipy.stats import hmean, norm
 from scipy.stats import t as student
@@ -32,6 +32,7 @@ from sklearn.preprocessing import PolynomialFeatures, RobustScaler, TargetEncode
 
 from hbnn import metrics
 from hbnn._checks import check_seed
+from hbnn._refused import Refused
 from hbnn._text import join, plus_minus
 from hbnn._types import Array, Floats
 from hbnn.tables import _network
@@ -54,6 +55,7 @@ from hbnn.tables._read import (
     Places,
     Source,
     Table,
+    find_groups,
     make_folds,
     measure_bulk,
     read_table,
@@ -140,7 +142,7 @@ def fit_rival(
         return _give_classes(rows, np.ones((1, len(test), 1)), y[train][:1])
     if name == LINE:
         return _predict_fold(rows, train, rows.take(test), None, seed, None, new_groups, **SAMPLED[LINE])
-    many = is_many(len(train), len(rows.groups))
+    many = is_many(len(train), len(rows.groups), len(rows.second_groups))
     center, width = _network.measure_columns(rows.values[train])
     X = (rows.values - center) / width
     places = [(g, len(rows.groups))]
@@ -203,18 +205,12 @@ def fit_rival(
         if counts:
             noise = disperse(draws, _find_dispersion(mean, those))
             return Prediction(draws, noise, float(len(draws)), counts=True)
-        missed = (those.target - mean) / ratio[left]
-        square, bulk = float(np.mean(missed**2)), measure_bulk(missed) or 1.0
-        if heavy:
-            nu, _, scale = student.fit(missed / bulk, floc=0)
-            scale = np.broadcast_to(scale * bulk * ratio[test], draws.shape)
-            return Prediction(draws, scale, float(len(draws)), tails=np.full((len(draws), 1), nu))
-    elif number:
-        square = -search.best_score_
+        noise, nu = _find_noise(those.target - mean, ratio[left], ratio[test], heavy)
+        noise, tails = np.broadcast_to(noise, draws.shape), np.full((len(draws), 1), nu) if heavy else None
+        return Prediction(draws, noise, float(len(draws)), share=_find_top(rows), tails=tails)
     if number:
-        noise = np.sqrt(max(square, 1e-12 * y[train].var(), 1e-300))
-        noise = np.broadcast_to(noise * ratio[test], draws.shape)
-        return Prediction(draws, noise, float(len(draws)), share=_find_top(rows))
+        noise = np.sqrt(max(-search.best_score_, 1e-12 * y[train].var(), 1e-300))
+        return Prediction(draws, np.full((len(draws), 1), noise), float(len(draws)), share=_find_top(rows))
     if not refits:
         return _give_classes(rows, search.predict_proba(X[test])[None], search.classes_)
     p = np.clip(draws, metrics.FLOOR, 1 - metrics.FLOOR)
@@ -230,14 +226,40 @@ def _find_dispersion(mean: Floats, rows: Table) -> float:
     return float(np.exp(minimize_scalar(miss, bounds=(np.log(1e-3), np.log(10.0)), method="bounded").x))
 
 
+def _find_noise(missed: Floats, ratio: Floats, at: Floats, heavy: bool) -> tuple[Floats, float]:
+    """The most likely scale of misses at some ratios, (row,), and degrees of freedom."""
+    own, shrinks, nu = _fit_scales(missed, ratio, heavy)
+    return np.sqrt(own + shrinks * at**2), nu
+
+
+def _fit_scales(missed: Floats, ratio: Floats, heavy: bool) -> tuple[float, float, float]:
+    """The squared scale of misses, what stays whatever the weight of a row and what shrinks with it, and degrees of
+    freedom. A thousandth of their bulk is the least scale that is told from none."""
+    bulk = measure_bulk(missed) or 1.0
+    off, both = missed / bulk, bool(np.ptp(ratio) > 0)
+
+    def read(log: Floats) -> tuple[float, float, float]:
+        own, shrinks, nu = np.exp(np.clip(log, -30, 30))
+        return own + 1e-6, shrinks * both, nu
+
+    def miss(log: Floats) -> float:
+        own, shrinks, nu = read(log)
+        scale = np.sqrt(own + shrinks * ratio**2)
+        return -float((student.logpdf(off, nu, scale=scale) if heavy else norm.logpdf(off, scale=scale)).sum())
+
+    found = minimize(miss, [0.0, 0.0, 1.5], method="Nelder-Mead", options={"maxiter": 2000})
+    own, shrinks, nu = read(found.x)
+    return own * bulk**2, shrinks * bulk**2, nu
+
+
 def _find_top(rows: Table) -> float:
     """What an outcome is a share of; 0 for others."""
     return rows.share[0] if rows.share else 0.0
 
 
-def is_many(n_rows: int, n_groups: int) -> bool:
+def is_many(n_rows: int, *n_groups: int) -> bool:
     """Whether a network would take hours, and columns of groups more memory than there is."""
-    return n_rows > MANY_ROWS or n_groups > MANY_GROUPS
+    return n_rows > MANY_ROWS or max(n_groups) > MANY_GROUPS
 
 
 def _spawn(seed: int, n: int) -> list[np.random.Generator]:
@@ -347,6 +369,8 @@ class Comparison:
         >>> bool(0.8 < inside < 1 and 0 < error < 0.1)
         True
         """
+        if self.kind not in NUMBERS:
+            raise ValueError(f"an outcome of kind {self.kind!r} has no interval; wanted: a number, or calibrate()")
         return self._average((np.abs(self.levels[over][name] - 0.5) < share / 2).to_numpy(float))
 
     def _average(self, each: Floats) -> tuple[float, float]:
@@ -690,7 +714,7 @@ def answer(
     if report is not None and (not Path(report).parent.is_dir() or find_spec("matplotlib") is None):
         raise OSError(f"report={str(report)!r}; wanted: a file in a folder that exists, and matplotlib installed")
     check_names(asked, ("model", *rows.figures))
-    large = is_many(len(rows.group), len(rows.groups)) and model not in SAMPLED
+    large = is_many(len(rows.group), len(rows.groups), len(rows.second_groups)) and model not in SAMPLED
     if large:
         rivals, n_folds = tuple(name for name in rivals if name != LINE) or ("line",), 2
         print(
@@ -801,6 +825,10 @@ def _predict_rival(name: str, rows: Table, asked: Table, seed: int, found: Compa
     conformal prediction, with the normal's shape). In a new group, what the rows of one share of it is ignorance of
     their mean. Source: Vovk, Gammerman and Shafer (2005).
     """
+    find_groups(asked, rows.features, rows.groups, new=True)
+    for what in ("second_group", "weight"):
+        if getattr(rows, what) is not None and getattr(asked, what) is None:
+            raise Refused(f"the table has no {what}; wanted: one, as where it was learned from")
     names = (*rows.groups, *(group for group in asked.groups if group not in rows.groups))
     place = pd.Index(names).get_indexer(asked.groups)[asked.group]
     n = len(rows.group)
@@ -815,10 +843,10 @@ def _predict_rival(name: str, rows: Table, asked: Table, seed: int, found: Compa
     ratio, ratio_seen = np.ones(len(place)), np.ones(n)
     if rows.weight is not None and asked.weight is not None:
         both = replace(both, weight=np.concatenate([rows.weight, asked.weight]))
-        ratio_seen, mean = _network.find_ratio(rows.weight), float(hmean(rows.weight))
-        ratio = _network.find_ratio(asked.weight, mean)
+        ratio_seen, ratio = (_network.find_ratio(w, float(hmean(rows.weight))) for w in (rows.weight, asked.weight))
     is_new = place >= len(rows.groups)
-    n_draws = min(REFITS[name], MANY_REFITS) if is_many(n, len(rows.groups)) else REFITS[name]
+    many = is_many(n, len(rows.groups), len(rows.second_groups))
+    n_draws = min(REFITS[name], MANY_REFITS) if many else REFITS[name]
     draws = np.empty((n_draws, len(place), *([len(rows.classes)] if rows.kind == "classes" else [])))
     noise = np.empty((1 if rows.kind == "real" else n_draws, len(place))) if rows.kind in NUMBERS else None
     tails = np.empty((1, len(place))) if rows.kind == "heavy" else None
@@ -832,12 +860,15 @@ def _predict_rival(name: str, rows: Table, asked: Table, seed: int, found: Compa
                 tails[:, where] = part.tails[:1]
         elif noise is not None:
             over: Over = "groups" if new and "groups" in found.loss else "rows"
-            missed = found.loss[over][name]
-            far = np.sqrt(np.quantile(missed / ratio_seen**2, min(INTERVAL * (1 + 1 / n), 1))) / norm.ppf(
-                (1 + INTERVAL) / 2
-            )
-            shared = _find_shared(np.sign(found.levels[over][name] - 0.5) * np.sqrt(missed), rows.group) if new else 0.0
-            noise[:, where] = far * np.sqrt(1 - shared) * ratio[where]
+            square = found.loss[over][name].to_numpy()
+            missed = np.sign(found.levels[over][name].to_numpy() - 0.5) * np.sqrt(square)
+            own, shrinks = float(np.mean(square)), 0.0
+            if rows.weight is not None:
+                own, shrinks, _ = _fit_scales(missed, ratio_seen, False)
+            far = np.quantile(square / (own + shrinks * ratio_seen**2), min(INTERVAL * (1 + 1 / n), 1))
+            far = np.sqrt(far) / norm.ppf((1 + INTERVAL) / 2)
+            shared = min(_find_shared(missed, rows.group) * (own + shrinks), own) if new else 0.0
+            noise[:, where] = far * np.sqrt(own - shared + shrinks * ratio[where] ** 2)
             levels = np.random.default_rng(seed).normal(0, far * np.sqrt(shared), (n_draws, len(names)))
             draws[:, where] += levels[:, place[where]]
     if noise is not None:
