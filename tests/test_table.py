@@ -524,6 +524,7 @@ def test_dates_are_days_and_times_are_hours(frame, texts, numbers):
 )
 def test_dates_that_may_be_others_are_asked_about(frame, texts):
     refuses(frame.assign(when=texts * 31), "holds text", features=["when"])
+    refuses(frame.assign(when="2024-01"), "is '2024-01' in all rows", features=["when"])
 
 
 def test_tomorrow_has_dates_where_there_were_dates(frame):

@@ -284,6 +284,8 @@ def read_table(
             wanted = f"one of {join(map(repr, levels[feature]), MOST_LEVELS)}, which were learned from"
             wanted = f"at most {MOST_LEVELS} words, of {n}; merge some, or leave it out" if n > MOST_LEVELS else wanted
             complain(of, many, f"holds {_show(text[feature][many])},", wanted)
+            same = np.full(len(told), n == 1 and not alien.any())
+            complain(of, same, f"is {_show(told)} in all rows,", "a feature that varies")
             columns_of |= {f"{feature}={w}": (told == w).to_numpy(float) for w in levels[feature][1:]}
             if empty.any():
                 notes.append(
@@ -316,7 +318,7 @@ def read_table(
             if empty.any():
                 filled = f"the mean, {fill:.4g}, is filled in, and '{feature}={MISSING}' marks these rows."
                 notes.append(f"{feature!r} is missing in {say_rows(empty.sum())}; {filled}")
-    values = np.column_stack(list(columns_of.values()))
+    values = np.column_stack([*columns_of.values()] or [np.empty((len(frame), 0))])
     for name_ in (group, *([second_group] if second_group else [])):
         wanted = "a name or number in each row, none called NA or None"
         complain(f"group {name_!r}", missing[name_], "is missing", wanted)
