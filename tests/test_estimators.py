@@ -96,7 +96,7 @@ def test_a_number_of_each_kind_is_predicted_in_its_unit(asked, frame, kind, name
 
 def test_classes_keep_their_names(asked, frame):
     X = frame[["town", "age", "rent"]]
-    model = HierarchicalClassifier(random_state=0).fit(X, frame["job"])
+    model = HierarchicalClassifier(np.int64(0), random_state=0).fit(X, frame["job"])
     assert set(model.predict(X)) <= {"cook", "nurse"} == set(model.classes_)
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
     assert model.score_lpd(X, frame["job"]) < 0

@@ -100,7 +100,7 @@ class _Network(BaseEstimator):
         )  # fmt: skip
         values, y = (checked, None) if y is None else checked
         names = list(getattr(self, "feature_names_in_", [f"x{k}" for k in range(self.n_features_in_)]))
-        group, second = (names[g] if isinstance(g, int) else g for g in (self.group, self.second_group))
+        group, second = (g if g is None or isinstance(g, str) else names[g] for g in (self.group, self.second_group))
         frame, classes = pd.DataFrame(values, columns=names).infer_objects(), None
         if not is_classifier(self) and self.kind not in (None, *NUMBERS):
             raise ValueError(f"kind={self.kind!r}; wanted: {', '.join(map(repr, NUMBERS))}, or None")
