@@ -20,7 +20,7 @@ LEFT_OUT = (
     ".solution, .prerequisites",  # answers, and the box "Before you start"
     "em.property, .sig-prename, .sig-paren, .sig-param, .sig-return",  # of a signature all but the name
 )
-# What readers ask for in words that a section does not use: by its label, or its id. tests/test_pages.py asks for some.
+# What readers ask for in words that a section does not use: by its label, or its id. `test_pages.py` asks for some.
 ASKED = {
     "run-it-yourself": "how long does it take, how long does a chapter take, how long, run time, how to install",
     "sec-convergence-verdict": "MCMC diagnostics, convergence diagnostics, trace plots",

@@ -4,7 +4,7 @@
 
 Stan is no dependency of this book. The wheel holds its compiler and its headers; g++ makes a program of each model,
 which prints log density, gradient and generated quantities at random positions. They become
-book/hbnn/reference/data/stan_check.json, and tests/test_posteriors.py compares PyMC with them.
+book/hbnn/reference/data/stan_check.json, and tests/hbnn/reference/test_posteriors.py compares PyMC with them.
 """
 
 import hashlib

@@ -54,7 +54,8 @@ def read_faults(path=LIST):
     """All faults: list of Fault. By default a module is tested by the file that bears its name."""
     found = []
     for file, faults in tomllib.loads(path.read_text(encoding="utf-8")).items():
-        tests = tuple(faults.pop("tests", [f"tests/test_{Path(file).stem}.py"]))
+        own = sorted((ROOT / "tests").rglob(f"test_{Path(file).stem}.py"))
+        tests = tuple(faults.pop("tests", [str(path.relative_to(ROOT)) for path in own]))
         found += [Fault(file, what, *texts, tests) for what, texts in faults.items()]
     return found
 

@@ -1,7 +1,7 @@
 """Activations of hidden units and their slopes, for vectors of points (`_simd`) and for JAX.
 
 exp, log1p, erfc, sin and cos are polynomials after a change of variable, interpolated at Chebyshev nodes in 60 digits.
-Values are good to a few units in the last place: 1e-14 in float64, 1e-6 in float32 (`tests/test_fused_output.py`).
+Values are good to a few units in the last place: 1e-14 in float64, 1e-6 in float32 (`test_fused_output.py`).
 """
 
 from collections.abc import Callable, Sequence

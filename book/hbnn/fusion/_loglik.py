@@ -3,7 +3,7 @@
 NUTS asks for a million gradients. In the stock graph most of each goes into tanh, one scalar call after the other, and
 into a library call for every little matrix. Here one function walks through the groups with 64 points at a time,
 forward and back, while everything it needs stays in the processor's nearest cache, and treats eight points (sixteen
-in float32) at once (`_simd`). The posterior is the same: `tests/test_fused.py` compares value and gradient with
+in float32) at once (`_simd`). The posterior is the same: `test_fused.py` compares value and gradient with
 the graph and with JAX to 1e-9, and tanh with NumPy's to 3e-15.
 """
 

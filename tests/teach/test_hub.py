@@ -13,7 +13,7 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.exchange.default import Exchange
 from traitlets.config import PyFileConfigLoader
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 HUB = ROOT / "book" / "teach" / "hub"
 RELEASE = "book/teach/assignments/release/a1-moons/a1-moons.ipynb"
 TOKEN = {"Authorization": "token of-the-test-alone"}

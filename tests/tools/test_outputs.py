@@ -23,7 +23,7 @@ from PIL import Image, ImageOps
 from scipy import special
 from tools import chapters, outputs, summaries
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 LEVEL = outputs.set_level(1000)  # a book with a thousand estimates
 
 CELLS = [

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 BASH = shutil.which("bash")
 TOOLS = ("awk", "bash", "cat", "cp", "dirname", "env", "mkdir", "rm", "sed", "touch")
 FILES = ("book/tools/setup.sh", "book/bookkit/environment.py", "requirements.txt", ".python-version")

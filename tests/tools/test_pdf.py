@@ -11,7 +11,7 @@ from pypdf import PdfReader
 from tools import pdf
 from tools.browser import open_page
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 NAMES = ["hierarchical_nuts", "unpooled"]  # each links to sections of the other
 MARGIN = 57  # points at the top and the bottom of a page, for its running head and its number

@@ -16,7 +16,7 @@ from studies._node import find_node
 from teach import learned
 from tools.browser import find_axe_violations, open_page
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 HEAD = ",".join(learned.COLUMNS)
 RIGHT, OPEN = ",".join(learned.KEY), ",".join("x" * 10)
 SHEET = ROOT / "book" / "_static" / "live" / "sheet.js"

@@ -141,7 +141,7 @@ def test_searches_and_folds_of_whole_groups_take_it(asked, frame):
 
 
 def test_the_page_on_your_own_file_shows_code_that_runs(asked, frame):
-    page = (Path(__file__).parents[1] / "book" / "own_file.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "book" / "own_file.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"```python\n(.*?HierarchicalRegressor.*?)```", page, flags=re.DOTALL)
     hives = frame.rename(columns={"town": "hive", "age": "day", "rent": "sun", "y": "gain"})
     exec(code, names := {"hives": hives, "SEED": 1})

@@ -98,7 +98,7 @@ COMPUTED[30] = (
     f"{100 * 1000 * 8 / 16 / (rounds * 8.05 + 60):.0f}",
 )
 
-EXAM = (Path(__file__).parents[1] / "book" / "teach" / "exam.md").read_text(encoding="utf8")
+EXAM = (Path(__file__).parents[2] / "book" / "teach" / "exam.md").read_text(encoding="utf8")
 QUESTIONS = dict(enumerate(re.split(r"^\(exam-\d+\)=\n## \d+\. ", EXAM, flags=re.MULTILINE)[1:], 1))
 NUMBER = re.compile(r"(?<![\w.])-?\d+(?:[.,]\d+)*")
 SMALL = {"0", "1", "2"}  # as in "adds up to 1"

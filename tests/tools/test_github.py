@@ -9,7 +9,7 @@ import nbformat
 import yaml
 from bookkit import environment
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 GITHUB = ROOT / ".github"
 WORKFLOWS = {path.stem: path.read_text() for path in (GITHUB / "workflows").glob("*.yml")}
 JOBS = {(name, job): body for name, text in WORKFLOWS.items() for job, body in yaml.safe_load(text)["jobs"].items()}

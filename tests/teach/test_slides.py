@@ -11,7 +11,7 @@ import pytest
 from bs4 import BeautifulSoup
 from tools.browser import find_axe_violations, open_context, open_tab, serve
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "book" / "teach" / "slides"
 
 DECKS = [path.stem for path in sorted(SOURCE.glob("w*.md"))]

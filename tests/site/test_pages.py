@@ -16,7 +16,7 @@ from docutils.core import publish_doctree
 from tools import binder_check, frames
 from tools.browser import find_axe_violations, open_context, open_page, open_tab
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 BOOK = ROOT / "book"
 

@@ -20,7 +20,7 @@ from PIL import Image
 from pypdf import PdfReader
 from tools.browser import find_colour_violations, find_form_violations, open_context, open_tab, unfold
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 BOOK = ROOT / "book"
 SETTINGS = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf8"))
 CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf8"))
@@ -207,7 +207,7 @@ def read_words(output):
         return []
     if "text/html" in data:
         html = data["text/html"]
-        html = tidy_table(html) if html.startswith('<table class="bnn">') else html  # tests/test_tables.py
+        html = tidy_table(html) if html.startswith('<table class="bnn">') else html  # tests/site/test_tables.py
         return BeautifulSoup(html, "html.parser").get_text(" ").split()
     return data.get("text/plain", "").split()
 

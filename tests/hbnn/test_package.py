@@ -15,7 +15,7 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "book" / "hbnn"
 ABOUT = tomllib.loads((ROOT / "book" / "pyproject.toml").read_text())
 README = (FOLDER / "README.md").read_text()

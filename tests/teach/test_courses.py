@@ -13,7 +13,7 @@ from book_teach import count_minutes, find_slide, list_costs, weigh_sections, wr
 from bookkit.claims import find_verdicts
 from nbclient import NotebookClient
 
-BOOK = Path(__file__).parents[1] / "book"
+BOOK = Path(__file__).parents[2] / "book"
 TEACH = BOOK / "teach"
 SESSIONS = [TEACH / "workshop.md", *sorted(TEACH.glob("week-?.md"))]
 

@@ -16,7 +16,7 @@ import matplotlib
 import matplotlib.pyplot as plt
 import pytest
 
-BOOK = Path(__file__).parents[1] / "book"
+BOOK = Path(__file__).parents[2] / "book"
 DIRECTIVE = re.compile(r"automodule:: (\S+)\n((?: +:[\w-]+:.*\n)*)")
 
 

@@ -791,7 +791,7 @@ def test_the_models_of_tables_are_fused_with_their_levels(kind, vary, size):
 
 def test_the_reference_names_every_activation_and_only_outcomes_that_are_tried_here():
     said = (
-        (Path(__file__).parents[1] / "book" / "api_fuse.md")
+        (Path(__file__).parents[3] / "book" / "api_fuse.md")
         .read_text(encoding="utf-8")
         .partition("### What `fuse` takes")[2]
     )

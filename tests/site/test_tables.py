@@ -9,7 +9,7 @@ from book_tables import SENTENCE, split_cell, tidy_table
 from bookkit import report
 from bs4 import BeautifulSoup
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def show(columns, rows):
