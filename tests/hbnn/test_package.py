@@ -26,7 +26,7 @@ def test_the_names_of_its_readme_are_those_at_the_top_and_each_is_there():
     told = re.findall(r"^\| `(\w+)` \|", README, flags=re.MULTILINE)
     assert sorted(told) == hbnn.__all__
     assert all(callable(getattr(hbnn, name)) for name in told)
-    with pytest.raises(AttributeError, match="no attribute 'fuze'"):
+    with pytest.raises(AttributeError, match="fuze"):
         _ = hbnn.fuze
 
 
@@ -47,7 +47,7 @@ def test_what_it_imports_is_among_its_dependencies():
 
 def test_its_version_is_the_book_s():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    assert Version(ABOUT["project"]["version"]) == Version(citation["version"])
+    assert Version(hbnn.__version__) == Version(citation["version"])
     assert ABOUT["project"]["urls"]["Repository"] == citation["repository-code"]
 
 
@@ -75,9 +75,9 @@ def run_alone(tmp_path):
 def test_its_import_is_silent_quick_and_changes_nothing(run_alone):
     said, complaints = run_alone(
         "import os, sys; before = dict(os.environ), set(sys.modules); import hbnn; print(dict(os.environ) == before[0],"
-        "{name.partition('.')[0] for name in set(sys.modules) - before[1]} - set(sys.stdlib_module_names))"
+        "*{name.partition('.')[0] for name in set(sys.modules) - before[1]} - set(sys.stdlib_module_names))"
     )
-    assert (said, complaints) == ("True {'hbnn'}\n", "")
+    assert (sorted(said.split()), complaints) == (["True", "hbnn", "lazy_loader"], "")
 
 
 def test_installed_it_finds_its_posteriors(run_alone):
