@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BOOK = ROOT / "book"
 DATA = BOOK / "data"
 REQUIREMENTS = ROOT / "requirements.txt"
+ORIGIN = ("checked", "code", "commit", "machine", "python", "versions")  # of a table, or of its rows
 SOURCES = ("book", ":(exclude)book/data", ":(exclude)book/*.ipynb", ":(exclude)book/claims.json")
 
 
@@ -64,3 +65,14 @@ def digest(content):
     if not isinstance(content, bytes | str):
         content = json.dumps(content, sort_keys=True)
     return hashlib.sha256(content.encode() if isinstance(content, str) else content).hexdigest()
+
+
+def read_rows(path):
+    """The rows of a table that a study wrote, without what they say of their origin; its columns elsewhere; or None."""
+    if not path.exists():
+        return None
+    table = json.loads(path.read_text(encoding="utf-8"))
+    rows = table.get("rows")
+    if not isinstance(rows, list):
+        return {key: value for key, value in table.items() if key not in (*ORIGIN, "digest")}
+    return [{key: value for key, value in row.items() if key not in ORIGIN} for row in rows]
