@@ -31,10 +31,11 @@ def stamp(source, reads=()):
     source : str
         Its own code. The tables that it asks for by ``read_data("name")`` count with it: their rows, not their origin.
     reads : sequence of str
-        What else it reads, as paths in ``book/``: scripts, or modules that go with it.
+        What else it reads, as paths in ``book/``: tables (.json), scripts, or modules that go with it.
     """
     tables = {name: read_rows(DATA / f"{name}.json") for name in sorted(set(re.findall(r'read_data\("(\w+)"', source)))}
-    files = {name: (BOOK / name).read_text(encoding="utf-8") for name in sorted(reads)}
+    tables |= {name: read_rows(BOOK / name) for name in sorted(reads) if name.endswith(".json")}
+    files = {name: (BOOK / name).read_text(encoding="utf-8") for name in sorted(reads) if not name.endswith(".json")}
     numbers = hbnn.NUMBERS if OURS.search("\n".join([source, *files.values()])) else None
     return {"code": digest([source, tables, files]), "lock": digest(read_versions())[:16], "numbers": numbers}
 

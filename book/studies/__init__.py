@@ -13,9 +13,9 @@ and perhaps
 - ``FIRST``: CPU-seconds that the first row of a process takes on top, such as a posterior that all rows need,
 - ``RECOMPUTED``: the cases among which tests choose; default: all of them,
 - ``UNCOMPARED``: columns that are not compared, such as seconds,
-- ``DEPENDS``: what its rows depend on and no import shows, as `bookkit.digests` says,
+- ``READS``: what it reads beside tables that it asks for by name: paths in ``book/``,
 
 and its table is ``book/data/<module>.json``: the rows, their digest, and the versions, the commit and the machine that
-made them. ``checked`` says under which code and lock (`digests`) it was made, or some of its rows were computed again
-and found to agree (`_checks`); the tests ask that this is the present one.
+made them. ``checked`` says under which code, lock and `hbnn.NUMBERS` (`bookkit.versions`) it was made, or some of its
+rows were computed again and found to agree (`_checks`); the tests ask that these are the present ones.
 """

@@ -20,8 +20,8 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
-from bookkit.digests import machine
 from bookkit.repo import DATA, digest, find_commit, write_atomically
+from bookkit.versions import machine
 
 import studies
 from studies import _checks, _tasks
@@ -195,7 +195,7 @@ def _join_machines(machines):
 def _stamp(study, n_rows, agreement, spread):
     return {
         "commit": find_commit(),
-        "code": _tasks.digest_code(study.__name__),
+        **_tasks.describe_code(study.__name__),
         "identity": machine(),
         "rows": n_rows,
         "agreement": agreement,
@@ -218,8 +218,10 @@ def _measure(name, study, cases):
 
 def list_in_order():
     """All studies, those first whose tables other studies read."""
-    files = {path.name for name in names() for path in _tasks.list_dependencies(f"studies.{name}")[1]}
-    return sorted(names(), key=lambda name: f"{name}.json" not in files)
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in Path(studies.__path__[0]).glob("*.py"))
+    return sorted(
+        names(), key=lambda name: f'read_data("{name}")' not in sources and f'"data/{name}.json"' not in sources
+    )
 
 
 def main(arguments=None):

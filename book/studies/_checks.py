@@ -13,13 +13,14 @@ from functools import partial
 from itertools import groupby
 
 import numpy as np
-from bookkit.digests import read_versions
-from bookkit.repo import REQUIREMENTS, digest
+from bookkit.repo import digest
+from bookkit.versions import read_versions
 from scipy import stats
 
 from studies import _tasks
 
 STAMP = {"commit", "versions"}  # of a row, where it comes from
+UNDER = {"code": "its code or a table that it reads", "lock": "the lock", "numbers": "hbnn.NUMBERS"}
 RARE = ("divergences", "flat_directions", "pareto_bad", "passed")  # counts: one more or less is chance
 ONE_POINT = 0.112  # percent: one of 900 points may change sides where it did for no seed of the table
 CHANCE = 1e-5  # of a false alarm, each number, under other settings
@@ -220,7 +221,7 @@ def is_exact(table, here):
     Parameters
     ----------
     table : dict
-    here : dict, of `bookkit.digests.machine`
+    here : dict, of `bookkit.versions.machine`
 
     Of the lock, the versions that the table names count.
     """
@@ -228,7 +229,7 @@ def is_exact(table, here):
     def leave_lock(found):
         return {key: value for key, value in found.items() if key != "requirements"}
 
-    present = dict(read_versions(REQUIREMENTS.read_text(), tuple(table["versions"])))
+    present = dict(read_versions(tuple(table["versions"])))
     stamp = table.get("checked", {})
     origins = [table["machine"]]
     if stamp.get("agreement") == "equal bytes" and "several" not in table["machine"].values():
@@ -260,6 +261,7 @@ def find_state(name, study, table):
     if study.MEASURED:
         return "fine", f"a record of {table['commit']}: what is measured is not compared"
     stamp = table.get("checked", {})
-    if stamp.get("code") == _tasks.digest_code(study.__name__):
-        return "fine", f"{stamp['rows']} rows, {stamp['agreement']}, at {stamp['commit']}"
-    return "check", "the code or the lock is another one since"
+    present = _tasks.describe_code(study.__name__)
+    if other := [what for key, what in UNDER.items() if stamp.get(key) != present[key]]:
+        return "check", f"not checked since {' and '.join(other)} changed"
+    return "fine", f"{stamp['rows']} rows, {stamp['agreement']}, at {stamp['commit']}"

@@ -6,10 +6,12 @@ two runs at once only repeat each other's work. A worker that dies is replaced a
 Dask's part.
 """
 
+import ast
 import importlib
 import importlib.util
 import json
 import os
+import re
 import sys
 import time
 import warnings
@@ -18,13 +20,11 @@ from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
 
-from bookkit.digests import digest_dependencies, machine
 from bookkit.repo import digest, find_commit, write_atomically
+from bookkit.versions import machine, stamp
 
 PACKAGES = ("pymc", "pytensor", "numba", "numpy", "scikit-learn", "jax", "nutpie")
 FOLDER, SCHEDULER, JOBS = "BNN_TASKS", "SCHEDULER", "JOBS"  # environment variables
-# no row depends on them
-APART = ("bookkit.claims", "bookkit.drawing", "bookkit.plots", "bookkit.repo", "bookkit.report", "studies._tasks")
 PATIENCE = "10s"  # for an answer of a scheduler elsewhere
 AWAY = "1h"  # for workers that died to come back: Dask's 15 s are too short for a machine under load
 LONELY = 180  # seconds that we wait for a first worker
@@ -43,15 +43,21 @@ def list_blocks(study):
     return [list(cases) for _, cases in groupby(study.CASES, key=block)]
 
 
-def list_dependencies(module):
-    """SHA-256 of the code, tables and locked versions that a study's rows depend on (`digests`), and their files."""
-    path = Path(importlib.util.find_spec(module).origin)
-    return digest_dependencies(path, apart=(*APART, f"{path.stem}.json"))
+def read_source(module):
+    """The text of a study, and what it says that it `READS` beside its tables: str, list of paths in ``book/``."""
+    source = Path(importlib.util.find_spec(module).origin).read_text(encoding="utf-8")
+    stated = re.search(r"^READS = (\(.*?\))", source, flags=re.MULTILINE | re.DOTALL)
+    return source, list(ast.literal_eval(stated[1])) if stated else []
+
+
+def describe_code(module):
+    """What the rows of a study are computed under (dict): `bookkit.versions.stamp` of its module and what it reads."""
+    return stamp(*read_source(module))
 
 
 def digest_code(module):
-    """The first part of `list_dependencies`."""
-    return list_dependencies(module)[0]
+    """SHA-256 of `describe_code`."""
+    return digest(describe_code(module))
 
 
 def name_file(folder, cases, code):

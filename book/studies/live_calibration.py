@@ -14,7 +14,10 @@ from studies._node import run_in_node
 from studies.calibration import N_RANKS, POINTS, SHAPES, compute_logit, draw_truth
 
 MEASURED = False
-DEPENDS = ("live/elementary.js", "live/random.js", "live/network.js", "live/nuts.js", "live/run.js")
+READS = (
+    "_static/live/elementary.js", "_static/live/random.js", "_static/live/network.js", "_static/live/nuts.js",
+    "_static/live/run.js",
+)  # fmt: skip
 N_SIMULATIONS = {"flat": 200, "hierarchical": 100}
 CASES = [{"model": model, "seed": seed} for model, n in N_SIMULATIONS.items() for seed in range(1, n + 1)]
 SETTINGS = {"draws": 500, "tune": 400, "targetAccept": 0.9}

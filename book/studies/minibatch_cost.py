@@ -10,7 +10,6 @@ import sys
 import pytensor
 
 MEASURED = True
-DEPENDS = ("bookkit.data", "hbnn.sampling", "bookkit.models")  # of the program below
 CASES = [{"batch": batch, "rows": rows} for batch in ("50", "all") for rows in (1_000, 10_000, 100_000, 1_000_000)]
 BACKEND = "c" if pytensor.config.cxx else "numba"
 

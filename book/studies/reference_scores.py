@@ -19,9 +19,10 @@ from studies._node import run_in_node
 from studies.reference import build_curves
 
 MEASURED = False
-DEPENDS = (
-    "reference.json",  # its draws are stored, and this table changes with them
-    "live/elementary.js", "live/random.js", "live/network.js", "live/nuts.js", "live/run.js",
+READS = (
+    "data/reference.json",  # its draws are stored, and this table changes with them
+    "_static/live/elementary.js", "_static/live/random.js", "_static/live/network.js", "_static/live/nuts.js",
+    "_static/live/run.js",
 )  # fmt: skip
 N_REPEATS, DRAWS, SHIFTS = 40, (4, 1000), (0.0, 0.1, 0.2)
 GRID = [  # chains, draws of each, autocorrelation

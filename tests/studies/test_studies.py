@@ -12,8 +12,8 @@ import types
 
 import numpy as np
 import pytest
-from bookkit.digests import machine, read_versions
-from bookkit.repo import REQUIREMENTS, digest
+from bookkit.repo import digest
+from bookkit.versions import machine, read_versions
 from distributed import Client
 from studies import __main__ as command
 from studies import _checks, _tasks
@@ -175,7 +175,7 @@ def test_numbers_of_a_list_words_and_columns_are_compared_and_words_may_move_as_
 
 
 def test_the_lock_as_a_whole_does_not_make_other_settings_but_its_versions_do():
-    versions = dict(read_versions(REQUIREMENTS.read_text(), PACKAGES))
+    versions = dict(read_versions(PACKAGES))
     table = {"machine": {"kernel": "a", "requirements": "b"}, "versions": versions}
     assert _checks.is_exact(table, {"kernel": "a", "requirements": "c"})
     assert not _checks.is_exact(table, {"kernel": "b", "requirements": "b"})
@@ -201,7 +201,7 @@ def written(monkeypatch, tmp_path):
     monkeypatch.setattr("studies.__main__.DATA", tmp_path)
     monkeypatch.setattr("studies.__main__.load", lambda name: module)
     monkeypatch.setattr("studies.__main__.names", lambda: ["toy"])
-    monkeypatch.setattr("studies._tasks.list_dependencies", lambda name: ("c0de", []))
+    monkeypatch.setattr("studies._tasks.read_source", lambda name: ("from bookkit import data", []))
     monkeypatch.setattr("studies.__main__.list_in_order", lambda: ["toy"])
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setenv("BNN_TASKS", str(tmp_path / "tasks"))
@@ -243,7 +243,8 @@ def test_a_table_of_older_code_is_checked_and_stamped(written, client, table, ca
     assert check("toy", client)
     stamped = json.loads((written / "toy.json").read_text())
     assert stamped["rows"] == table["rows"]
-    assert (stamped["checked"]["code"], stamped["checked"]["agreement"]) == ("c0de", "equal bytes")
+    assert stamped["checked"].items() >= _tasks.describe_code("toy").items()
+    assert stamped["checked"]["agreement"] == "equal bytes"
     assert stamped["checked"]["identity"] == machine()
     assert stamped["checked"]["rows"] >= 2
     assert _checks.find_state("toy", command.load("toy"), stamped)[0] == "fine"
@@ -320,7 +321,7 @@ def test_rows_that_no_study_has_are_refused_and_a_list_of_tables_changes_nothing
     with pytest.raises(SystemExit, match=r"toy has no case with noise=2; there are: noise: 1, 10"):
         main(["toy", "--only", "noise=2"])
     assert main(["--list"]) == 0
-    assert "toy: check, the code or the lock is another one since" in capsys.readouterr().out
+    assert "toy: check, not checked since its code or a table that it reads changed" in capsys.readouterr().out
     assert (written / "toy.json").read_text() == before
 
 

@@ -128,17 +128,22 @@ def change(toy, text):
     path.write_text(path.read_text().replace("10 * seed", text))
 
 
-def test_a_table_does_not_depend_on_itself():
-    _, files = _tasks.list_dependencies("studies.prior_scales")
-    assert "prior_scales.json" not in {path.name for path in files}
-    assert "prior_scales.json" in {path.name for path in _tasks.list_dependencies("studies.data_sets")[1]}
+def test_what_a_study_says_that_it_reads_counts_and_the_library_by_its_number(toy, monkeypatch):
+    path = toy.HERE / "toy_study.py"
+    path.write_text(TOY + '\nREADS = (\n    "data/calibration.json", "_static/live/nuts.js",\n)\n')
+    assert _tasks.read_source("toy_study")[1] == ["data/calibration.json", "_static/live/nuts.js"]
+    before = _tasks.describe_code("toy_study")
+    monkeypatch.setattr("bookkit.versions.read_rows", lambda path: [{"path": path.name}])
+    after = _tasks.describe_code("toy_study")
+    assert (before["code"] == after["code"], before["numbers"]) == (False, after["numbers"])
+    monkeypatch.setattr("hbnn.NUMBERS", after["numbers"] + 1)
+    assert _tasks.describe_code("toy_study") == after | {"numbers": after["numbers"] + 1}
 
 
 def test_a_worker_that_has_other_code_or_loaded_it_before_it_changed_refuses(toy):
     refused = pytest.raises(RuntimeError, match=r"other code or other pinned packages.*after the last change")
     with refused:
         _tasks.compute_block("toy_study", toy.CASES[:1], "0" * 64, "")
-    change(toy, "(  # a comment\n        10 * seed)")
     _tasks.compute_block("toy_study", toy.CASES[:1], _tasks.digest_code("toy_study"), "")
     change(toy, "11 * seed")
     with refused:
