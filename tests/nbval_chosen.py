@@ -49,9 +49,9 @@ def choose():
 
 def find_change(nb, written):
     """What a notebook depends on that is not as some notebooks say they were written with: str, "" for nothing."""
-    present = {"source": chapters.digest_code(nb), "depends": chapters.digest_all(nb)}
-    for name, what in {"source": "its code", "depends": "packages, tables or lock"}.items():
-        if any(old.metadata.get("bnn", {}).get(name) != present[name] for old in written):
+    present = chapters.stamp(nb)
+    for name, what in {"code": "its code or tables", "lock": "lock", "numbers": "hbnn.NUMBERS"}.items():
+        if any(old.metadata.get("bnn", {}).get("stamp", {}).get(name) != present[name] for old in written):
             return f"{what} changed"
     return ""
 

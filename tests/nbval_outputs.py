@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 
 import checks
-from bookkit.digests import machine
 from bookkit.repo import BOOK
+from bookkit.versions import machine
 from nbformat.v4 import new_notebook
 from nbval import plugin
 from tools import chapters, outputs

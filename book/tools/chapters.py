@@ -5,8 +5,8 @@
 
 The md is what people edit and review; the ipynb is written here and nowhere else, so that what it shows
 was computed by the code beside it. Two runs on one machine write the same bytes. A chapter whose code
-fails leaves its old ipynb as it was. A chapter of which only the prose has changed, since it was executed with
-these very packages, tables and settings, keeps its outputs and is not executed again (--again: it is).
+fails leaves its old ipynb as it was. A chapter of which only the prose has changed, since it was executed under
+this `versions.stamp` and these settings, keeps its outputs and is not executed again (--again: it is).
 """
 
 import argparse
@@ -18,7 +18,7 @@ from pathlib import Path
 
 import jupytext
 import nbformat
-from bookkit.digests import digest_dependencies, machine
+from bookkit import versions
 from bookkit.repo import BOOK, digest, find_chapters, write_atomically
 from jupyter_client.kernelspec import NoSuchKernel
 from jupytext.myst import MystMetadataParsingError
@@ -67,10 +67,9 @@ def digest_code(nb):
     return digest(sources)
 
 
-def digest_all(nb):
-    """Digest what outputs depend on beside their code and the settings: packages, tables and the lock (str)."""
-    code = "\n".join(cell.source for cell in nb.cells if cell.cell_type == "code")
-    return digest_dependencies(code, BOOK)[0]
+def stamp(nb):
+    """What outputs are computed under, the settings of the machine apart (dict): see `versions.stamp`."""
+    return versions.stamp("\n".join(cell.source for cell in nb.cells if cell.cell_type == "code"))
 
 
 def seal(nb):
@@ -130,7 +129,7 @@ def execute(path, again=True):
 def _reuse(nb, target):
     """Take the outputs from the notebook that is there, if a run would write the same; returns whether it was so."""
     old = _read(target)
-    expected = {"source": digest_code(nb), "depends": digest_all(nb), "machine": machine(), "seal": seal(old)}
+    expected = {"source": digest_code(nb), "stamp": stamp(nb), "machine": versions.machine(), "seal": seal(old)}
     same = old.metadata.get("bnn") == expected
     if same:
         _take_outputs(old, nb)
@@ -213,7 +212,7 @@ def _settle(nb):
     # the header that jupytext read holds its version number
     nb.metadata["jupytext"] = {"formats": "ipynb,md:myst"}
     nb.metadata["language_info"] = dict(LANGUAGE)
-    nb.metadata["bnn"] = {"source": digest_code(nb), "depends": digest_all(nb), "machine": machine()}
+    nb.metadata["bnn"] = {"source": digest_code(nb), "stamp": stamp(nb), "machine": versions.machine()}
     nb.metadata["bnn"]["seal"] = seal(nb)
     nb.nbformat, nb.nbformat_minor = 4, 5
 

@@ -1,6 +1,9 @@
 """What must hold for every chapter before it is run again, and which are; nbval then runs it."""
 
+from pathlib import Path
+
 import checks
+import hbnn
 import jupytext
 import nbformat
 import nbval_chosen
@@ -48,19 +51,38 @@ def test_every_notebook_is_small(notebooks):
 @pytest.fixture
 def nb():
     """A notebook that has just been executed."""
-    nb = new_notebook(cells=[new_code_cell("x = 1")])
-    nb.metadata.bnn = {"source": chapters.digest_code(nb), "depends": chapters.digest_all(nb)}
+    nb = new_notebook(cells=[new_code_cell("import hbnn")])
+    nb.metadata.bnn = {"stamp": chapters.stamp(nb)}
     return nb
 
 
-@pytest.mark.parametrize(("entry", "what"), [("source", "code"), ("depends", "tables")])
+@pytest.mark.parametrize(("entry", "what"), [("code", "code"), ("lock", "lock"), ("numbers", "NUMBERS")])
 def test_a_chapter_that_was_written_with_something_else_or_is_new_on_main_has_changed(nb, entry, what):
     assert nbval_chosen.find_change(nb, [nb, nb]) == ""
-    other = new_notebook(metadata={"bnn": nb.metadata.bnn | {entry: "another"}})
+    other = new_notebook(metadata={"bnn": {"stamp": nb.metadata.bnn.stamp | {entry: "another"}}})
     assert what in nbval_chosen.find_change(nb, [nb, other])
     assert "code" in nbval_chosen.find_change(nb, [nb, new_notebook()])
-    nb.metadata.bnn[entry] = "another"
-    assert what in nbval_chosen.find_change(nb, [nb])
+
+
+def list_stale(notebooks):
+    return {md.stem for md, nb in notebooks.items() if nb.metadata.bnn.stamp != chapters.stamp(nb)}
+
+
+def test_only_a_raised_number_sends_all_chapters_back_and_a_changed_cell_its_own(notebooks, monkeypatch):
+    fresh = {md: nbformat.from_dict(nb) for md, nb in notebooks.items()}
+    for nb in fresh.values():
+        nb.metadata.bnn.stamp = chapters.stamp(nb)
+    checks_of_library, read_text = BOOK / "hbnn" / "_checks.py", Path.read_text
+    edited = lambda path, *a, **k: read_text(path, *a, **k) + "# a comment\n" * (path == checks_of_library)  # noqa: E731
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_text", edited)
+        assert list_stale(fresh) == set()
+    with monkeypatch.context() as patch:
+        patch.setattr(hbnn, "NUMBERS", hbnn.NUMBERS + 1)
+        assert list_stale(fresh) == {md.stem for md, nb in fresh.items() if nb.metadata.bnn.stamp.numbers is not None}
+        assert list_stale(fresh) == {md.stem for md in CHAPTERS}  # there is none without ours
+    next(cell for cell in fresh[CHAPTERS[3]].cells if cell.cell_type == "code").source += "\nx = 1"
+    assert list_stale(fresh) == {CHAPTERS[3].stem}
 
 
 def test_a_notebook_is_compared_with_what_it_was_on_main(monkeypatch):
