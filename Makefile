@@ -46,11 +46,12 @@ pdf: site  ## print the site into _build/html/book.pdf, solutions unfolded (need
 TEST := $(BIN)/pytest --nbval -n 2 --dist loadfile --no-loadscope-reorder --durations=25 --durations-min=5
 
 ifeq ($(CHAPTER),)
-test: pairs  ## unit tests, chapters that changed, the rendered site (CHAPTER=moons: that chapter again, and nothing else)
+test: pairs  ## unit tests, chapters that changed, the rendered site (CHAPTER=moons: that chapter alone)
 	$(TEST) -m "not slow" --chapters=chosen book tests
 else
 test: pairs
-	$(BIN)/pytest --nbval book/$(CHAPTER).ipynb
+	$(BIN)/pytest --nbval book/$(CHAPTER).ipynb \
+		"tests/tools/test_chapters.py::test_nothing_is_wrong_with_a_chapter_as_it_is_stored[$(CHAPTER)]"
 endif
 
 test-all: pairs  ## everything: all chapters, rows of every study, all wrong answers (an hour)
@@ -59,10 +60,11 @@ test-all: pairs  ## everything: all chapters, rows of every study, all wrong ans
 faults: $(INSTALLED)  ## plant faults in the sources, one at a time, and say which test notices (FILE=metrics for some)
 	$(BIN)/python -m tools.faults $(FILE)
 
-chapters: $(INSTALLED)  ## execute chapters, md to ipynb, and gather their claims (CHAPTER=flat_advi for one)
+chapters: $(INSTALLED)  ## execute chapters, md to ipynb, gather their claims, say what is wrong (CHAPTER=flat_advi for one)
 	$(BIN)/python -m tools.chapters $(CHAPTER)
 	$(BIN)/python -m tools.claims
-	$(BIN)/python -m tools.cover
+	$(if $(CHAPTER),,$(BIN)/python -m tools.cover)
+	$(BIN)/python -m tools.checks $(CHAPTER)
 
 studies: $(INSTALLED)  ## check tables by some of their rows, compute those that need it, on Dask (STUDY=name: all of one)
 	$(BIN)/python -m studies $(STUDY)

@@ -9,12 +9,11 @@ import os
 from functools import cache
 from pathlib import Path
 
-import checks
 from bookkit.repo import BOOK
 from bookkit.versions import machine
 from nbformat.v4 import new_notebook
 from nbval import plugin
-from tools import chapters, outputs
+from tools import chapters, checks, outputs
 
 run_cell = plugin.IPyNbCell.runtest
 

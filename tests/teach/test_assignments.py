@@ -11,12 +11,11 @@ import re
 import runpy
 from pathlib import Path
 
-import checks
 import graded
 import nbformat
 import pytest
 from book_assignments import describe
-from tools import assignments
+from tools import assignments, checks
 
 # nbgrader's own way with its database
 pytestmark = pytest.mark.filterwarnings("ignore:Object of type:sqlalchemy.exc.SAWarning")

@@ -2,16 +2,14 @@
 
 from pathlib import Path
 
-import checks
 import hbnn
-import jupytext
 import nbformat
 import nbval_chosen
 import pytest
 from bookkit import report
 from bookkit.repo import BOOK, find_chapters
 from nbformat.v4 import new_code_cell, new_notebook
-from tools import chapters
+from tools import chapters, checks
 
 CHAPTERS = find_chapters()
 
@@ -22,27 +20,15 @@ def notebooks():
     return {md: nbformat.read(md.with_suffix(".ipynb"), as_version=4) for md in CHAPTERS}
 
 
-def expect_none(complaints):
-    assert not complaints, "\n" + "\n".join(complaints)
-
-
 def test_each_chapter_is_an_md_and_an_ipynb():
     notebooks = {path.stem for path in BOOK.glob("*.ipynb") if not path.name.startswith("_")}
     assert notebooks == {path.stem for path in CHAPTERS}, "an ipynb is written only by executing its md"
 
 
-def test_md_and_ipynb_are_in_step(notebooks):
-    pairs = {md: (nb, jupytext.read(md, fmt="md:myst")) for md, nb in notebooks.items()}
-    expect_none([f"{md.stem}: {words}" for md, pair in pairs.items() for words in checks.find_differences(*pair)])
-
-
-@pytest.mark.parametrize("check", checks.CHECKS, ids=lambda check: check.__name__)
-def test_every_chapter_passes(notebooks, check):
-    expect_none([f"{md.stem}: {complaint}" for md, nb in notebooks.items() for complaint in check(nb)])
-
-
-def test_every_notebook_is_small(notebooks):
-    expect_none([words for md in notebooks for words in checks.find_oversize(md.with_suffix(".ipynb"))])
+@pytest.mark.parametrize("md", CHAPTERS, ids=lambda md: md.stem)
+def test_nothing_is_wrong_with_a_chapter_as_it_is_stored(md):
+    complaints = checks.check(md)
+    assert not complaints, "\n" + "\n".join(complaints)
 
 
 # --- which are run again

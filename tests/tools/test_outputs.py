@@ -9,7 +9,6 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import arviz as az
-import checks
 import jupytext
 import matplotlib.pyplot as plt
 import nbformat
@@ -21,7 +20,7 @@ from hypothesis import strategies as st
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 from PIL import Image, ImageOps
 from scipy import special
-from tools import chapters, outputs, summaries
+from tools import chapters, checks, outputs, summaries
 
 ROOT = Path(__file__).resolve().parents[2]
 LEVEL = outputs.set_level(1000)  # a book with a thousand estimates
@@ -267,6 +266,7 @@ def put_output(cell, kind, **content):
         (EXACT, lambda c: print_instead(c, "R-hat ~1.004"), checks.find_malformed),
         (EXACT, skip_validation, checks.find_evasions),
         (CLAIM, lambda c: c.outputs[0].data.update({"text/html": "0.972 ± 0.012"}), checks.find_disagreeing),
+        (EXACT, lambda c: c.update(source="\n".join(["x = 1"] * 26)), checks.find_long),
         (FIGURE, lambda c: paint(c, blank), checks.find_blank),
         (FIGURE, lambda c: c.metadata.mystnb.image.pop("alt"), checks.find_undescribed),
         (FIGURE, lambda c: c.metadata.mystnb.figure.pop("name"), checks.find_undescribed),

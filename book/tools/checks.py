@@ -1,14 +1,25 @@
-"""What must hold for a chapter before anything is run. Each check returns a list of complaints."""
+"""Say what is wrong with chapters as they are stored; nothing is run. `make chapters` and `make test` ask the same.
+
+    python -m tools.checks moons      default: every chapter
+
+Each check returns a list of complaints.
+"""
 
 import ast
 import re
+import sys
 from functools import wraps
 
+import jupytext
+import nbformat
+from bookkit.repo import find_chapters
 from IPython.core.inputtransformer2 import TransformerManager
 from jupytext.compare import NotebookDifference, compare_notebooks
+
 from tools import chapters, outputs
 
 MAX_BYTES = 1_500_000
+MAX_LINES = 25  # of a code cell, without its options
 # tags with which nbval, or a reader of the page, would not see an output or an error
 EVASIVE_TAGS = {"nbval-skip", "nbval-raises-exception", "raises-exception", "skip-execution"}
 EVASIVE_COMMENTS = re.compile(r"^\s*#+\s*(NBVAL_SKIP|NBVAL_RAISES_EXCEPTION)\s*$", re.MULTILINE)
@@ -109,6 +120,12 @@ def find_undescribed(nb):
         if pictures > 1:
             complaints.append(f"{name} shows {pictures} pictures under one caption: give each its own cell")
     return complaints
+
+
+def find_long(nb):
+    """Find code cells that nobody reads to their end."""
+    lengths = [(name, len(cell.source.splitlines())) for name, cell in _number(list_code(nb))]
+    return [f"{name} has {n} lines, at most {MAX_LINES}: cut it in two" for name, n in lengths if n > MAX_LINES]
 
 
 def find_errors(nb):
@@ -253,6 +270,26 @@ def find_clocks(nb):
 
 
 CHECKS = [
-    find_unexecuted, find_stale, find_unsealed, find_undescribed, find_blank, find_errors, find_stderr,
+    find_unexecuted, find_stale, find_unsealed, find_undescribed, find_long, find_blank, find_errors, find_stderr,
     find_malformed, find_coarse, find_disagreeing, find_evasions, find_unseeded, find_clocks,
 ]  # fmt: skip
+
+
+def check(md):
+    """Everything that is wrong with a chapter (Path of its md) and the notebook beside it: a list of complaints."""
+    ipynb = md.with_suffix(".ipynb")
+    nb = nbformat.read(ipynb, as_version=4)
+    complaints = find_differences(nb, jupytext.read(md, fmt="md:myst")) + find_oversize(ipynb)
+    return complaints + [complaint for check in CHECKS for complaint in check(nb)]
+
+
+def main(names):
+    """Print what is wrong with the chapters of these names (default: all). Returns the exit status."""
+    found = {md.stem: check(md) for md in find_chapters() if not names or md.stem in names}
+    for name, complaints in found.items():
+        print(f"{name}: {len(complaints) or 'no'} complaints", *complaints, sep="\n  ")
+    return int(any(found.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
