@@ -2,14 +2,16 @@
 
     python -m tools.faults                    all of `tests/faults.toml`: about 40 minutes on two cores
     python -m tools.faults metrics priors     those in whose file or description one of these words is
+    python -m tools.faults --sample 100 --seed 1    some of them by chance, with all tests that notice: a kill matrix
 
-Each is planted in a copy of the tree, in which the tests that the list names run until one fails. The exit status is 1
-where a fault survives, no longer fits its source, or the tests fail without it.
+Each is planted in a copy of the tree, in which the tests that the list names run until one fails (of a sample, all).
+The exit status is 1 where a fault survives, no longer fits its source, or the tests fail without it.
 """
 
 import argparse
 import json
 import os
+import random
 import subprocess
 import sys
 import tempfile
@@ -21,7 +23,7 @@ from queue import Queue
 
 ROOT = Path(__file__).resolve().parents[2]
 LIST = ROOT / "tests" / "faults.toml"
-PYTEST = ("-x", "-q", "-p", "no:cacheprovider", "--tb=no", "--hypothesis-seed=0")
+PYTEST = ("-q", "-p", "no:cacheprovider", "--tb=no", "--hypothesis-seed=0")
 PATIENCE = 900  # seconds: a fault may make a test loop, which counts as noticed
 
 
@@ -74,29 +76,29 @@ def copy_tree(folder):
     return folder
 
 
-def run_tests(folder, tests):
-    """What failed first (str), "a hang", or "" where everything passed."""
+def run_tests(folder, tests, most=1):
+    """What failed (str): the first `most` tests (0: all), "a hang", or "" where everything passed."""
     environ = os.environ | {
         "PYTHONPATH": os.pathsep.join(str(folder / path) for path in ("book", "book/_ext", "tests")),
         "PYTHONDONTWRITEBYTECODE": "1",  # two versions of a file in one second and of one size would share theirs
         "HOME": str(folder.parent),  # with compiled models of its own
     }
-    command = [sys.executable, "-m", "pytest", *PYTEST, *tests]
+    command = [sys.executable, "-m", "pytest", f"--maxfail={most}", *PYTEST, *tests]
     try:
         done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=PATIENCE)
     except subprocess.TimeoutExpired:
         return "a hang"
     failed = [line.split(" ")[1] for line in done.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
-    return failed[0] if failed else f"pytest's status {done.returncode}" if done.returncode else ""
+    return ", ".join(failed) or (f"pytest's status {done.returncode}" if done.returncode else "")
 
 
-def judge(folder, fault):
+def judge(folder, fault, most=1):
     """Plant a fault in a copy and take it out again: what noticed, "" where nothing did."""
     path = folder / fault.file
     before = path.read_text(encoding="utf-8")
     try:
         path.write_text(fault.plant(before), encoding="utf-8")
-        return run_tests(folder, fault.tests)
+        return run_tests(folder, fault.tests, most)
     finally:
         path.write_text(before, encoding="utf-8")
 
@@ -105,12 +107,19 @@ def main(arguments=None):
     """What the module's first lines say. Returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tools.faults", description=__doc__.splitlines()[0])
     parser.add_argument("words", nargs="*", default=[], help="of the files or descriptions wanted (default: all)")
+    parser.add_argument(
+        "--sample", type=int, metavar="N", help="plant N of them, drawn by --seed; list all that notice"
+    )
+    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--list", type=Path, default=LIST, help="another list than tests/faults.toml")
     parser.add_argument("--json", type=Path, help="write what noticed each fault there")
     asked = parser.parse_args(arguments)
     faults = [f for f in read_faults(asked.list) if any(w in f"{f.file} {f.what}" for w in asked.words or [""])]
     if not faults:
         parser.error(f"no fault has {' or '.join(asked.words)} in its file or description")
+    if asked.sample:
+        faults = random.Random(asked.seed).sample(faults, min(asked.sample, len(faults)))
+    most = 0 if asked.sample else 1
     with tempfile.TemporaryDirectory(prefix="faults-") as folder, ThreadPoolExecutor(2) as pool:
         copies = Queue()
         for name in ("1", "2"):
@@ -131,7 +140,7 @@ def main(arguments=None):
             if failed:
                 print(f"WITHOUT A FAULT {failed} fails ({' '.join(tests)})", flush=True)
         noticed = {}
-        for fault, by in zip(faults, pool.map(lambda fault: work(judge, fault), faults), strict=True):
+        for fault, by in zip(faults, pool.map(lambda fault: work(judge, fault, most), faults), strict=True):
             noticed[f"{fault.file}: {fault.what}"] = by
             print(f"{fault.file}: {fault.what}: {by or 'SURVIVES'}", flush=True)
     survivors = [name for name, by in noticed.items() if not by or by.startswith("FAULT")]

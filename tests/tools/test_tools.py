@@ -113,10 +113,17 @@ def test_a_fault_is_planted_where_its_text_is_there_once_and_taken_out_again(tmp
     fault = faults.Fault("toy.py", "it adds", "a * b", "a + b", ("tests/test_toy.py",))
     (tmp_path / "toy.py").write_text("def multiply(a, b):\n    return a * b\n")
     seen = []
-    monkeypatch.setattr(faults, "run_tests", lambda folder, tests: seen.append((folder / "toy.py").read_text()))
+    monkeypatch.setattr(faults, "run_tests", lambda folder, *_: seen.append((folder / "toy.py").read_text()))
     faults.judge(tmp_path, fault)
     assert "a + b" in seen[0]
     assert "a * b" in (tmp_path / "toy.py").read_text()
     (tmp_path / "toy.py").write_text("a * b, a * b")
     with pytest.raises(ValueError, match="its text is there 2 times; wanted: once"):
         faults.judge(tmp_path, fault)
+
+
+def test_every_fault_fits_its_source():
+    plants = [(fault, (faults.ROOT / fault.file).read_text(encoding="utf-8")) for fault in faults.read_faults()]
+    odd = [f"{f.file}: {f.what}: {text.count(f.old)} times" for f, text in plants if text.count(f.old) != 1]
+    assert odd == [], "the text that a fault changes is to be in its source once"
+    assert [f.tests for f, _ in plants if not f.tests] == []
