@@ -175,10 +175,7 @@ def name_chapter(name, rawtext, text, lineno, inliner, options=None, content=Non
 def find_slide(title, folder=SLIDES):
     """The first deck that shows a slide of this title (str), a week's if there is one; a ValueError without one."""
     for deck in sorted(folder.glob("w*.md")):
-        text = deck.read_text(encoding="utf8")
-        parts = re.findall(r"\{include\} (parts/.+\.md)", text)
-        text += "".join((folder / part).read_text(encoding="utf8") for part in parts)
-        if f"\n## {title}\n" in f"\n{text}":
+        if f"\n## {title}\n" in deck.read_text(encoding="utf8"):
             return deck.stem
     raise ValueError(f"no deck in {folder.name} has a slide with the title {title!r}")
 
@@ -186,7 +183,7 @@ def find_slide(title, folder=SLIDES):
 def name_slide(name, rawtext, text, lineno, inliner, options=None, content=None):
     """Role {slide}: the title of a slide, linked to the deck that shows it."""
     env = inliner.document.settings.env
-    for path in SLIDES.rglob("*.md"):
+    for path in SLIDES.glob("w*.md"):
         env.note_dependency(str(path))
     try:
         deck = find_slide(text)

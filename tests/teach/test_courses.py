@@ -106,11 +106,8 @@ def test_a_checkpoint_says_of_its_claim_what_the_claim_says():
 
 
 def test_a_slide_is_found_by_its_title_in_a_weeks_deck_first_and_refused_where_no_deck_shows_it(tmp_path):
-    (tmp_path / "parts").mkdir()
-    for name in ("limit", "errors"):
-        (tmp_path / "parts" / f"moons-{name}.md").write_text(f"## The {name}\n")
-    (tmp_path / "workshop-1.md").write_text("```{include} parts/moons-limit.md\n```\n\n## A vote\n")
-    (tmp_path / "week-1.md").write_text("```{include} parts/moons-limit.md\n```\n")
+    (tmp_path / "workshop-1.md").write_text("# Workshop\n\n## The limit\n\n## A vote\n")
+    (tmp_path / "week-1.md").write_text("# Week\n\n## The limit\n")
     assert [find_slide(title, tmp_path) for title in ("The limit", "A vote")] == ["week-1", "workshop-1"]
     with pytest.raises(ValueError, match="title 'The errors'"):
         find_slide("The errors", tmp_path)

@@ -15,7 +15,6 @@ project = "Hierarchical Bayesian Neural Networks with PyMC"
 author = "the hbnn-book authors"
 language = "en"
 extensions = ["myst_parser", "sphinx_revealjs", "book_pages", "book_slides"]
-exclude_patterns = ["parts"]  # slides that several decks include
 templates_path = ["_templates"]
 myst_enable_extensions = ["amsmath", "attrs_block", "attrs_inline", "colon_fence", "dollarmath", "smartquotes"]
 config_of_the_book = yaml.safe_load((BOOK.parent / "_config.yml").read_text(encoding="utf8"))
