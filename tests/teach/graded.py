@@ -143,6 +143,11 @@ def read_equivalent(name, part):
     return _read_toml("equivalent").get(f"{name}.{part}", {})
 
 
+def read_typical(name):
+    """Typical wrong answers to an assignment: list of dict of the part, its answer, the points left and words said."""
+    return _read_toml("typical")[name]
+
+
 @cache
 def _read_toml(kind):
     return tomllib.loads((ANSWERS / f"{kind}.toml").read_text(encoding="utf8"))

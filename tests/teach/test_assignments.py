@@ -8,8 +8,6 @@ import ast
 import html
 import json
 import re
-import runpy
-from pathlib import Path
 
 import graded
 import nbformat
@@ -29,7 +27,6 @@ def mark(names, quick):
 
 
 RUN = mark(NAMES, QUICK)
-WRONG = Path(__file__).parent / "assignments"
 HIDDEN_REGION = re.compile(r"### BEGIN HIDDEN TESTS\n(.*?)### END", flags=re.DOTALL)
 SECRET = re.compile(r"### BEGIN (?:SOLUTION|HIDDEN TESTS)\n(.*?)### END", flags=re.DOTALL)
 HIDDEN = ("BEGIN SOLUTION", "END SOLUTION", "HIDDEN TESTS", "MARK SCHEME")
@@ -94,10 +91,6 @@ def list_points(notebook, kind):
     return {cell.id: cell.metadata["nbgrader"]["points"] for cell in graded}
 
 
-def read_wrong(name):
-    return runpy.run_path(str(WRONG / f"{name}.py"))["WRONG"]
-
-
 def read_release(name):
     return nbformat.read(assignments.RELEASE / name / f"{name}.ipynb", as_version=4)
 
@@ -106,10 +99,12 @@ def list_answers(name, case):
     """What is handed in, dict of grade_id to text: the "solution", the "empty" release, or such as "wrong-0"."""
     if case == "empty":
         return list_solutions(read_release(name))
-    wrong = read_wrong(name)[int(case[-1])]["cells"] if case.startswith("wrong") else {}
     solutions = list_solutions(assignments.read_source(name))
-    assert wrong.keys() <= solutions.keys()
-    return solutions | wrong
+    if case.startswith("wrong"):
+        wrong = graded.read_typical(name)[int(case[-1])]
+        assert wrong["part"] in solutions
+        solutions[wrong["part"]] = wrong["answer"]
+    return solutions
 
 
 def grade_here(name, answers, data_set=None):
@@ -142,7 +137,7 @@ def test_the_solution_gets_every_point_and_the_empty_release_none(name):
 @pytest.mark.parametrize("name", RUN)
 def test_a_typical_wrong_answer_gets_partial_marks_and_a_helpful_message(name):
     full = sum(list_points(assignments.read_source(name), "code").values())
-    for k, wrong in enumerate(read_wrong(name)):
+    for k, wrong in enumerate(graded.read_typical(name)):
         points, errors = grade_here(name, list_answers(name, f"wrong-{k}"))
         assert sum(points.values()) == wrong["points"], errors
         assert 0 < wrong["points"] < full
@@ -157,7 +152,7 @@ def test_nbgrader_grades_as_the_cells_run_here_and_hands_the_message_back(course
     here, same_errors = grade_here(course.name, answers)
     assert (points, errors) == (here | unanswered, same_errors)
     feedback, told = course.read_feedback(case), {"empty": "put your code in place", "solution": ""}
-    assert (told[case] if case in told else read_wrong(course.name)[int(case[-1])]["message"]) in feedback
+    assert (told[case] if case in told else graded.read_typical(course.name)[int(case[-1])]["message"]) in feedback
     for cell in course.source.cells:
         for region in HIDDEN_REGION.findall(cell.source):
             assert not [line for line in region.splitlines() if len(line) > 40 and line in feedback]
