@@ -1,5 +1,6 @@
 """A class on one server: JupyterHub starts with the page's configuration, and a student opens an assignment."""
 
+import re
 import socket
 import subprocess
 import sys
@@ -84,10 +85,15 @@ def test_a_hub_with_the_pages_configuration_opens_an_assignment_for_a_student(tm
     assert "not recognized" not in (tmp_path / "log").read_text()  # a setting that JupyterHub does not know
 
 
-def test_nbgrader_knows_every_setting():
+def test_nbgrader_knows_every_setting(tmp_path):
     known = {"CourseDirectory": CourseDirectory, "Exchange": Exchange}
-    for name in ("nbgrader_config.py", "grader_nbgrader_config.py"):
-        for section, settings in PyFileConfigLoader(name, path=str(HUB)).load_config().items():
+    page = (HUB.parent / "hub.md").read_text(encoding="utf8")
+    (written,) = re.findall(r"nbgrader_config\.py <<'END'\n(.*?)^END$", page, re.DOTALL | re.MULTILINE)
+    (tmp_path / "grader.py").write_text(written)
+    for name, folder in (("nbgrader_config.py", HUB), ("grader.py", tmp_path)):
+        config = PyFileConfigLoader(name, path=str(folder)).load_config()
+        assert config
+        for section, settings in config.items():
             assert set(settings) <= set(known[section].class_traits(config=True))
 
 
