@@ -4,7 +4,7 @@
 
 Stan is no dependency of this book. The wheel holds its compiler and its headers; g++ makes a program of each model,
 which prints log density, gradient and generated quantities at random positions. They become
-book/hbnn/reference/data/stan_check.json, and tests/hbnn/reference/test_posteriors.py compares PyMC with them.
+tests/hbnn/reference/stan_check.json, and tests/hbnn/reference/test_posteriors.py compares PyMC with them.
 """
 
 import hashlib
@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+from bookkit.repo import ROOT
 from hbnn.reference import posteriors
 from hbnn.reference.posteriors import CURVES, FLAT, FOLDER, HIERARCHICAL
 
@@ -96,7 +97,8 @@ def ask(program, name):
     positions = [draw_position(name, seed) for seed in range(N_POSITIONS)]
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data.json"
-        data.write_text(json.dumps(posteriors.read_zipped(FOLDER / "data" / "data", name.split("-")[0])))
+        given = posteriors.load_posterior(name).data
+        data.write_text(json.dumps({key: value.tolist() for key, value in given.items()}))
         run = lambda lines: subprocess.run(  # noqa: E731
             [program, data], input=lines, capture_output=True, text=True, check=True
         ).stdout.splitlines()
@@ -142,7 +144,7 @@ def main(wheel):
             found = ask(build(program, wheel, Path(folder)), name)
         digest = hashlib.sha256(program.read_bytes()).hexdigest()
         record["posteriors"][name] = {"program_sha256": digest, "positions": found}
-    (FOLDER / "stan_check.json").write_text(json.dumps(record) + "\n")
+    (ROOT / "tests" / "hbnn" / "reference" / "stan_check.json").write_text(json.dumps(record) + "\n")
 
 
 if __name__ == "__main__":

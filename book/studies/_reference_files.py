@@ -1,20 +1,24 @@
 """The database of reference posteriors: its files, written from the data of the book and the draws of `reference`.
 
-    python -m studies._reference_files [NAME …]    writes book/hbnn/reference/data, all but the programs in models/
+    python -m studies._reference_files [NAME …]    writes book/data/reference_draws.zip, and data.zip of the library
 
-Draws are written of the posteriors that are named, or of all. They must be those of the table: each chain's digest
-stands in its row.
+Draws are written of the posteriors that are named, or of all; the digest that it says goes into posteriors.SHA256. They
+must be those of the table: each chain's digest stands in its row.
 """
 
+import hashlib
 import json
+import shutil
 import sys
+import tempfile
 import zipfile
+from pathlib import Path
 
 import numpy as np
 from bookkit import curves, data
 from hbnn import diagnostics
 from hbnn.reference import posteriors
-from hbnn.reference.posteriors import FOLDER, NAMES
+from hbnn.reference.posteriors import DRAWS, FOLDER, NAMES
 from sklearn.datasets import load_iris
 
 from studies.reference import KEPT, PARTICLES, POPULATIONS, SETTINGS, SMC, TRIALS, digest_draws, find_path, round_draws
@@ -116,11 +120,18 @@ MODELS = {
 }  # fmt: skip
 
 
+def dump(content):
+    """The JSON of data or draws, as short as may be."""
+    if isinstance(content, dict):
+        content = {key: np.asarray(value).tolist() for key, value in content.items()}
+    return json.dumps(content, separators=(",", ":"))
+
+
 def write_zipped(folder, name, content):
     """A zip whose bytes depend on its content alone, with one JSON inside."""
     folder.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(folder / f"{name}.json.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=9) as file:
-        file.writestr(zipfile.ZipInfo(f"{name}.json"), json.dumps(content, separators=(",", ":")), zipfile.ZIP_DEFLATED)
+        file.writestr(zipfile.ZipInfo(f"{name}.json"), content, zipfile.ZIP_DEFLATED)
 
 
 def write_json(path, content):
@@ -129,11 +140,19 @@ def write_json(path, content):
     path.write_text(json.dumps(content, indent=2) + "\n")
 
 
-def write_data(folder=FOLDER):
-    """Data, models' descriptions and posteriors: all files but the draws and the programs."""
+def pack(path, files):
+    """A zip of these (name, bytes), whose bytes depend on them alone."""
+    with zipfile.ZipFile(path, "w") as file:
+        for name, content in files:
+            kind = zipfile.ZIP_STORED if name.endswith(".zip") else zipfile.ZIP_DEFLATED
+            file.writestr(zipfile.ZipInfo(name), content, kind, 9)
+
+
+def write_data(folder):
+    """Data, models and their descriptions, and posteriors: all files but those of draws."""
+    shutil.copytree(FOLDER / "models", folder / "models", ignore=shutil.ignore_patterns("__pycache__"))
     for name, (content, title, description) in list_data().items():
-        content = {key: np.asarray(value).tolist() for key, value in content.items()}
-        write_zipped(folder / "data" / "data", name, content)
+        write_zipped(folder / "data" / "data", name, dump(content))
         info = {"name": name, "title": title, "description": description, "keywords": ["bayesian neural network"]}
         info |= {"data_file": f"data/data/{name}.json", "references": None, "urls": None} | ADDED
         write_json(folder / "data" / "info" / f"{name}.info.json", info)
@@ -233,13 +252,13 @@ def describe_predictions(rows):
     return {"predictions": found} if found else {}
 
 
-def write_draws(table, names, folder=FOLDER):
+def write_draws(table, names, folder):
     """The draws of the first sampler, and what is known of it and of the second."""
     for name in names:
         rows = [row for row in table["rows"] if row["posterior"] == name]
         first, *others = [sampler for posterior, sampler in SETTINGS if posterior == name]
         chains = {s: [round_draws(name, chain) for chain in gather(name, s, rows)] for s in (first, *others)}
-        write_zipped(folder / "reference_posteriors" / "draws" / "draws", name, chains[first])
+        write_zipped(folder / "reference_posteriors" / "draws" / "draws", name, dump(chains[first]))
         found, checks = describe(to_array(chains[first]), rows, first)
         second = others[0] if others else SMC
         info = {
@@ -261,5 +280,13 @@ def write_draws(table, names, folder=FOLDER):
 if __name__ == "__main__":
     from bookkit import report
 
-    write_data()
-    write_draws(report.read_data("reference"), sys.argv[1:] or NAMES)
+    pack(FOLDER / "data.zip", [(f"{name}.json", dump(content)) for name, (content, *_) in sorted(list_data().items())])
+    with tempfile.TemporaryDirectory() as database:
+        folder = Path(database)
+        with zipfile.ZipFile(DRAWS) as file:
+            file.extractall(folder, [name for name in file.namelist() if name.startswith("reference_posteriors/")])
+        write_data(folder)
+        write_draws(report.read_data("reference"), sys.argv[1:] or NAMES, folder)
+        written = sorted((path.relative_to(folder).as_posix(), path) for path in folder.rglob("*") if path.is_file())
+        pack(DRAWS, [(name, path.read_bytes()) for name, path in written])
+    sys.stdout.write(f"SHA256 = {hashlib.sha256(DRAWS.read_bytes()).hexdigest()!r}\n")

@@ -150,7 +150,7 @@ def draw_reference(posterior, rng):
 @lru_cache
 def load_rows(posterior):
     """The stored draws, all functionals of a draw together: (draw, functional)."""
-    chains = posteriors.read_zipped(posteriors.FOLDER / "reference_posteriors" / "draws" / "draws", posterior)
+    chains = posteriors.read_chains(posterior)
     return np.concatenate([np.column_stack(list(chain.values())) for chain in chains])
 
 

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
 import hbnn
@@ -80,7 +81,11 @@ def test_its_import_is_silent_quick_and_changes_nothing(run_alone):
     assert (sorted(said.split()), complaints) == (["True", "hbnn", "lazy_loader"], "")
 
 
-def test_installed_it_finds_its_posteriors(run_alone):
+def test_installed_it_is_small_and_finds_its_posteriors(run_alone, tmp_path):
+    with zipfile.ZipFile(tmp_path / "wheel.zip", "w", zipfile.ZIP_DEFLATED) as wheel:
+        for path in (tmp_path / "site").rglob("*.*"):
+            wheel.write(path)
+    assert (tmp_path / "wheel.zip").stat().st_size < 400_000
     said, _ = run_alone(
         "import hbnn; print(hbnn.load_posterior('flat_moons-flat_bnn').data['X'].shape, hbnn.score_draws.__module__)"
     )

@@ -17,7 +17,7 @@ def test_advi_is_caught():
 
 
 def test_the_references_own_draws_pass_and_logits_a_tenth_too_large_are_caught():
-    chains = posteriors.read_zipped(posteriors.FOLDER / "reference_posteriors" / "draws" / "draws", FLAT)
+    chains = posteriors.read_chains(FLAT)
     p = np.array([[chain[f"p[{k}]"] for chain in chains[:4]] for k in range(1, 41)]).transpose(1, 2, 0)
     log_lik = np.array([chain["log_lik"] for chain in chains[:4]])
     assert scoring.score_draws({"p": p, "log_lik": log_lik}, FLAT).verdict == scoring.RIGHT

@@ -1,6 +1,7 @@
 """Five posteriors of Bayesian neural networks with reference draws: what is given and what is asked.
 
-Files lie as in posteriordb, in the folder data beside this module.
+Data and programs come with the library. The draws are one file of 4 MB, laid out as posteriordb is, which is fetched
+from the book's newest release when they are first asked for, and kept; from a checkout of the book its own is read.
 
 A posterior is a model with its data. What is asked of a draw are *functionals*: numbers that no relabelling of hidden
 units changes. They are named as posteriordb and Stan name them, ``p[1]``, ``sd1``, ``log_lik``, counted from 1. Two
@@ -13,7 +14,6 @@ import zipfile
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pymc as pm
@@ -26,6 +26,9 @@ from hbnn._types import Array, Floats, Named
 from hbnn.fusion import readouts
 
 FOLDER = Path(__file__).parent / "data"
+DRAWS = Path(__file__).parents[2] / "data" / "reference_draws.zip"  # where the library lies in the book
+URL = f"https://github.com/hbnn-book/hbnn-book/releases/latest/download/{DRAWS.name}"
+SHA256 = "b38d74b3453dcbc0ad64b4e1a2c96640f67817ace1185532e9b8e203b552f275"
 FLAT, HIERARCHICAL, CURVES, BUMPS, IRIS = NAMES = (
     "flat_moons-flat_bnn",
     "rotated_moons-hierarchical_bnn",
@@ -125,14 +128,65 @@ def load_posterior(name: str) -> Posterior:
     """
     if name not in NAMES:
         raise ValueError(f"no posterior called {name!r}; wanted: one of {join(map(repr, NAMES))}{guess(name, NAMES)}")
-    found = {key: np.asarray(value) for key, value in read_zipped(FOLDER / "data" / "data", name.split("-")[0]).items()}
+    found = read_data(name.split("-")[0])
     return Posterior(name, found, *_SHAPES[name](found))
 
 
-def read_zipped(folder: Path, name: str) -> Any:
-    """What is in ``<name>.json.zip``, as posteriordb stores data and draws."""
-    with zipfile.ZipFile(folder / f"{name}.json.zip") as file:
+def read_data(name: str) -> dict[str, Array]:
+    """The data of a posterior, by the part of its name before the hyphen."""
+    with zipfile.ZipFile(FOLDER / "data.zip") as file:
+        return {key: np.asarray(value) for key, value in json.loads(file.read(f"{name}.json")).items()}
+
+
+def read_chains(name: str) -> list[dict[str, list[float]]]:
+    """The reference draws of a posterior: of each chain, the values of each functional.
+
+    Parameters
+    ----------
+    name
+        One of `NAMES`.
+
+    Raises
+    ------
+    ImportError
+        Where the draws must be fetched and `pooch` is not installed.
+    OSError
+        Where they cannot be fetched, saying what to put where.
+
+    Examples
+    --------
+    >>> from hbnn.reference import posteriors
+    >>> chains = posteriors.read_chains("two_bumps-relu_bnn")
+    >>> len(chains), len(chains[0]["f[1]"])
+    (10, 200)
+    """
+    with (
+        zipfile.ZipFile(DRAWS if DRAWS.exists() else fetch_draws()) as database,
+        database.open(f"reference_posteriors/draws/draws/{name}.json.zip") as kept,
+        zipfile.ZipFile(kept) as file,
+    ):
         return json.loads(file.read(f"{name}.json"))
+
+
+def fetch_draws() -> Path:
+    """The file with all draws, in posteriordb's layout, out of pooch's cache or the newest release.
+
+    Raises
+    ------
+    ImportError
+        Without `pooch`.
+    OSError
+        Where it cannot be fetched, or is another file than this version of the library knows.
+    """
+    try:
+        import pooch
+    except ImportError as e:
+        raise ImportError('the reference draws are fetched with pooch: pip install "hbnn[reference]"') from e
+    folder = pooch.os_cache("hbnn")
+    try:
+        return Path(pooch.retrieve(URL, f"sha256:{SHA256}", fname=DRAWS.name, path=folder))
+    except (OSError, ValueError) as e:  # of requests, and of a digest
+        raise OSError(f"cannot fetch the reference draws ({e}); wanted: {URL} as {folder / DRAWS.name}") from e
 
 
 def build_posterior(name: str) -> pm.Model:

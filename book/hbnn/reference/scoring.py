@@ -32,7 +32,7 @@ from hbnn import diagnostics
 from hbnn._text import join
 from hbnn._types import Floats, Named
 from hbnn.reference import posteriors
-from hbnn.reference.posteriors import FOLDER, NAMES
+from hbnn.reference.posteriors import NAMES
 
 _DIGITS = 5  # of the stored draws
 _ALARM = 0.01  # chance that a right sampler is called wrong, over all functionals together
@@ -170,7 +170,7 @@ def load_reference(name: str) -> Reference:
     ((10000, 41), 41)
     """
     names = posteriors.load_posterior(name).names
-    chains = posteriors.read_zipped(FOLDER / "reference_posteriors" / "draws" / "draws", name)
+    chains = posteriors.read_chains(name)
     return make_reference(names, np.array([[chain[column] for column in names] for chain in chains]).swapaxes(1, 2))
 
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from bookkit import curves, data, models
 from hbnn.reference import posteriors
-from hbnn.reference.posteriors import BUMPS, CURVES, FLAT, FOLDER, HIERARCHICAL, IRIS, NAMES
+from hbnn.reference.posteriors import BUMPS, CURVES, DRAWS, FLAT, FOLDER, HIERARCHICAL, IRIS, NAMES
 from scipy.stats import multivariate_normal
 from studies import _reference_files
 from studies import reference as study
 
-STAN = json.loads((FOLDER / "stan_check.json").read_text())
+STAN = json.loads((Path(__file__).parent / "stan_check.json").read_text())
 
 
 def draw_position(name, seed):
@@ -143,9 +143,13 @@ def test_relabelled_hidden_units_change_no_functional(name):
 def test_data_and_descriptions_are_what_the_study_writes(tmp_path):
     _reference_files.write_data(tmp_path)
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert len(written) == 20
-    for path in written:
-        assert path.read_bytes() == (FOLDER / path.relative_to(tmp_path)).read_bytes(), path.name
+    with zipfile.ZipFile(DRAWS) as database:
+        assert len(written) + 2 * len(NAMES) == len(database.namelist()) == 38
+        for path in written:
+            assert path.read_bytes() == database.read(path.relative_to(tmp_path).as_posix()), path.name
+    with zipfile.ZipFile(FOLDER / "data.zip") as own:
+        for name, (content, *_) in _reference_files.list_data().items():
+            assert own.read(f"{name}.json").decode() == _reference_files.dump(content)
 
 
 def test_the_measurements_are_the_files():
@@ -160,13 +164,14 @@ def test_the_draws_are_those_of_the_study_and_its_checks_hold(name):
     rows = [row for row in read_rows() if row["posterior"] == name]
     first = next(sampler for posterior, sampler in study.SETTINGS if posterior == name)
     own = [row for row in rows if row["sampler"] == first]
-    chains = posteriors.read_zipped(FOLDER / "reference_posteriors" / "draws" / "draws", name)
+    chains = posteriors.read_chains(name)
     assert len(chains) == len(own) >= 10
     for chain, row in zip(chains, own, strict=True):
         assert list(chain) == posteriors.load_posterior(name).names
         assert {len(values) for values in chain.values()} == {study.KEPT[name]}
         assert hashlib.sha256(json.dumps(chain).encode()).hexdigest() == row["draws"]
-    info = json.loads((FOLDER / "reference_posteriors" / "draws" / "info" / f"{name}.info.json").read_text())
+    with zipfile.ZipFile(DRAWS) as database:
+        info = json.loads(database.read(f"reference_posteriors/draws/info/{name}.info.json"))
     draws = np.array([list(chain.values()) for chain in chains]).swapaxes(1, 2)
     found, checks = _reference_files.describe(draws, rows, first)
     assert info["checks_made"] == checks
@@ -174,6 +179,28 @@ def test_the_draws_are_those_of_the_study_and_its_checks_hold(name):
     small = ("ndraws_is_10k", "ess_above_5000") if name in (BUMPS, IRIS) else ()
     assert all(checks[key] is not False for key in checks if key not in small), checks
     np.testing.assert_allclose(info["diagnostics"]["r_hat"], found["r_hat"], atol=2e-6)
+
+
+def test_draws_come_once_from_the_release_and_are_those_that_the_library_knows(monkeypatch, tmp_path):
+    import pooch
+
+    asked = []
+
+    def download(url, output_file, _):
+        asked.append(url)
+        Path(output_file).write_bytes(content)
+
+    content = DRAWS.read_bytes()
+    monkeypatch.setattr(pooch, "os_cache", lambda project: tmp_path)
+    monkeypatch.setattr(pooch.core, "choose_downloader", lambda *_, **__: download)
+    monkeypatch.setattr(posteriors, "DRAWS", tmp_path / "nowhere" / DRAWS.name)
+    first = posteriors.read_chains(BUMPS)
+    assert posteriors.read_chains(BUMPS) == first
+    assert asked == [posteriors.URL]
+    (tmp_path / DRAWS.name).unlink()
+    content = b"another file"
+    with pytest.raises(OSError, match=f"wanted: .*{DRAWS.name} as {tmp_path}"):
+        posteriors.read_chains(BUMPS)
 
 
 def test_the_next_power_leaves_weights_worth_half_of_the_particles():
@@ -233,12 +260,13 @@ def test_flowers_are_predicted_as_often_as_it_says_and_by_sets_that_reach_the_le
         assert found["lpd"] == pytest.approx(np.log([share, 0.97 - share, 0.03])[data["y_test"] - 1].mean())
 
 
-def test_files_are_small_and_hold_one_json():
-    paths = list(FOLDER.rglob("*.zip"))
-    assert sum(path.stat().st_size for path in paths) < 4e6
-    for path in paths:
-        assert path.stat().st_size < 1.5e6
-        assert zipfile.ZipFile(path).namelist() == [path.name.removesuffix(".zip")]
+def test_the_database_has_posteriordb_s_layout_one_json_in_each_zip():
+    with zipfile.ZipFile(DRAWS) as database:
+        zips = [name for name in database.namelist() if name.endswith(".zip")]
+        assert len(zips) == 2 * len(NAMES)
+        for path in map(Path, zips):
+            with database.open(path.as_posix()) as kept:
+                assert zipfile.ZipFile(kept).namelist() == [path.name.removesuffix(".zip")]
 
 
 def read_rows():
