@@ -1,13 +1,12 @@
 """Posteriors on disk, so that chapters which need the same one sample it once.
 
 A file is found by a digest of everything its draws depend on: the model's graph with its constants, the data, the
-sampler's settings, the versions, this package's code, and the machine. It is used only if it can be read, its own
+sampler's settings, the versions, `hbnn.NUMBERS`, and the machine. It is used only if it can be read, its own
 check sums fit, and it says itself that it comes from this very run; else the model is sampled again. The
 environment variable BNN_CACHE names the folder, or is "off" or "on". Draws that somebody else sampled are read only
 where BNN_POSTERIORS asks for them (`bookkit.published`).
 """
 
-import ast
 import contextlib
 import functools
 import hashlib
@@ -20,11 +19,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 import dask
+import hbnn
 import numpy as np
 import xarray as xr
-from hbnn import fusion
 from hbnn._checks import check_seed
-from hbnn.fusion import _layers
 from pytensor.graph.basic import Constant
 from pytensor.graph.traversal import io_toposort
 
@@ -181,8 +179,7 @@ def digest_run(model, asked, *, anywhere=False):
     asked : dict, the sampler's settings
     anywhere : bool
         Whether another machine shall find the same name: its processor and settings do not count then, nor do the
-        digits of the data and constants beyond `DIGITS`, which sines and cosines of another processor may change; and
-        of the fused kernels' code only `_layers.NUMBERS`, so that a release's draws are found after the next edit.
+        digits of the data and constants beyond `DIGITS`, which sines and cosines of another processor may change.
 
     Examples
     --------
@@ -200,11 +197,9 @@ def digest_run(model, asked, *, anywhere=False):
     def add(*things):
         digest.update(json.dumps(things, default=_show).encode())
 
-    add(sorted(asked.items()), {name: version(name) for name in PACKAGES}, _layers.NUMBERS)
+    add(sorted(asked.items()), {name: version(name) for name in PACKAGES}, hbnn.NUMBERS)
     if not anywhere:
         add(*_describe_machine(), environment.read_back())
-        for path in (environment.__file__, *sorted(Path(fusion.__file__).parent.glob("*.py"))):
-            add(ast.dump(ast.parse(Path(path).read_text(encoding="utf-8"))))  # without comments and layout
     kept = model.replace_rvs_by_values(model.deterministics)
     add([variable.name for variable in model.deterministics], model.named_vars_to_dims, model.coords)
     add([(rv.name, start) for rv, start in model.rvs_to_initial_values.items()])

@@ -34,7 +34,6 @@ from hbnn.fusion._simd import LANES, add_to, fma, get_rows, load, make_blocks, s
 type Arrays = Sequence[NDArray]
 
 DTYPES = ("float64", "float32")
-NUMBERS = 1  # raise it when a fused likelihood or output gets other bits: published posteriors are found by it
 CHUNK = 64  # points that stay in the nearest cache from the first layer to the last and back
 
 
