@@ -11,7 +11,6 @@ from importlib.metadata import distribution, packages_distributions
 import nbformat
 import pytest
 from bookkit import environment
-from bookkit.digests import digest_dependencies
 from bookkit.repo import BOOK, ROOT, find_chapters
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -22,6 +21,7 @@ LOCK = reader.read_lock((ROOT / "requirements.txt").read_text())
 PINNED = reader.read_lock(reader.READER.read_text())
 OWNERS = packages_distributions()
 HERE = {name for name in PINNED if "; " not in PINNED[name][0].splitlines()[0]}  # not of other systems
+BELOW = [path for name in ("hbnn", "bookkit") for path in (BOOK / name).rglob("*.py") if "data" not in path.parts]
 # imported where it is asked for; a chapter that asks would fail in `make binder-check`
 LAZY = {
     "jax": "PyTensor's third backend; every chapter samples by Numba",
@@ -74,8 +74,8 @@ def test_what_chapters_import_is_in_it():
         cells = nbformat.read(path.with_suffix(".ipynb"), as_version=4).cells
         code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
         code = re.sub(r"^[ \t]*[%!].*$", "", code, flags=re.MULTILINE)
-        own, below = list_imports(code), [file for file in digest_dependencies(code)[1] if file.suffix == ".py"]
-        found = own.union(*(list_imports(file.read_text(encoding="utf8")) for file in below))
+        own = list_imports(code)
+        found = own.union(*(list_imports(file.read_text(encoding="utf8")) for file in BELOW))
         missing = {name for name in found if not {canonicalize_name(d) for d in OWNERS.get(name, [])} & PINNED.keys()}
         assert missing - LAZY.keys() == set(), path.name
         assert own & LAZY.keys() == set(), path.name
