@@ -5,13 +5,11 @@
     python -m tools.binder_check --python _build/reader/bin/python moons
                                                     with the packages of another environment: `make binder-check`
 
-Each chapter's row goes into book/data/binder_cost.json as soon as it is known.
-
 Linux. The CPU is one of ours by affinity. The memory of the processes is added up twenty times a second, and a chapter
-that exceeds 2 GB is killed. The network is taken away where that may be done; elsewhere the table says so.
+that exceeds 2 GB is killed. The network is taken away where that may be done; elsewhere its line says so.
 """
 
-import json
+import argparse
 import os
 import shutil
 import subprocess
@@ -22,9 +20,7 @@ import time
 from pathlib import Path
 
 import psutil
-from bookkit.repo import BOOK, DATA, digest, find_chapters, write_atomically
-from filelock import FileLock
-from studies._tasks import describe_origin
+from bookkit.repo import BOOK, find_chapters
 
 LIMIT_MB, AIM_MB, AIM_SECONDS = 2048, 1536, 600  # a pod's memory; ours, and ours in CPU-seconds, cold
 RUN = """
@@ -108,45 +104,30 @@ def check(chapter, python=sys.executable):
     return {"chapter": chapter, "cpu_seconds": int(cost[0]), "megabytes": watch.peak, "network": network}
 
 
-def main(names):
-    python = sys.executable
-    if names[:1] == ["--python"]:
-        if not names[1:] or shutil.which(names[1]) is None:
-            sys.exit(f"--python wants an interpreter, found: {' '.join(names[1:2]) or 'nothing'}")
-        python, names = names[1], names[2:]
+def main(arguments=None):
+    """Print what each chapter costs. Returns the exit status: 1 where one fails or costs more than it may."""
+    parser = argparse.ArgumentParser(prog="python -m tools.binder_check", description=__doc__.splitlines()[0])
     chapters = [path.stem for path in find_chapters()]
-    if unknown := [name for name in names if name not in chapters]:
-        sys.exit(f"there is no chapter {', '.join(unknown)}; there are: {', '.join(chapters)}")
-    failed = []
-    for chapter in names or chapters:
+    parser.add_argument("names", nargs="*", metavar="chapter", help="default: every chapter")
+    parser.add_argument("--python", default=sys.executable, help="an interpreter, whose packages are taken")
+    asked, failed = parser.parse_args(arguments), False
+    if unknown := set(asked.names) - set(chapters):
+        parser.error(f"there is no chapter {', '.join(sorted(unknown))}; there are: {', '.join(chapters)}")
+    if shutil.which(asked.python) is None:
+        parser.error(f"--python wants an interpreter, came: {asked.python}")
+    for name in asked.names or chapters:
         try:
-            row = check(chapter, python)
+            row = check(name, asked.python)
         except RuntimeError as error:
-            failed.append(chapter)
+            failed = True
             print(error, flush=True)
             continue
-        write_row(row, chapters)
-        within = row["cpu_seconds"] <= AIM_SECONDS and row["megabytes"] <= AIM_MB
-        print(f"{chapter}: {row['cpu_seconds']} CPU-s, {row['megabytes']} MB{'' if within else ', ABOVE OUR LIMITS'} "
-              f"(network {row['network']})", flush=True)  # fmt: skip
-        if not within:
-            failed.append(chapter)
-    if failed:
-        sys.exit(f"not as a pod allows: {', '.join(failed)}")
-
-
-def write_row(row, chapters):
-    """Put a chapter's row into ``book/data/binder_cost.json`` in place of an older one; all or nothing."""
-    path = DATA / "binder_cost.json"
-    with FileLock(Path(tempfile.gettempdir(), "hbnn-binder-check.lock")):
-        rows = json.loads(path.read_text())["rows"] if path.exists() else []
-        rows = [old for old in rows if old["chapter"] in chapters and old["chapter"] != row["chapter"]] + [row]
-        rows.sort(key=lambda row: chapters.index(row["chapter"]))
-        table = {
-            "study": "binder_cost", "measured": True, **describe_origin(), "digest": digest(rows), "rows": rows,
-        }  # fmt: skip
-        write_atomically(path, json.dumps(table, indent=1) + "\n")
+        above = row["cpu_seconds"] > AIM_SECONDS or row["megabytes"] > AIM_MB
+        failed |= above
+        print(f"{name}: {row['cpu_seconds']} CPU-s, {row['megabytes']} MB, network {row['network']}"
+              f"{', ABOVE OUR LIMITS' if above else ''}", flush=True)  # fmt: skip
+    return int(failed)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -11,7 +11,6 @@ from book_front import read_plain
 from book_lines import wrap_line
 from book_meta import summarise
 from book_search import prepare, spell_formula
-from bookkit.repo import digest as digest_rows
 from docutils.core import publish_doctree
 from tools import binder_check, frames
 from tools.browser import find_axe_violations, open_context, open_page, open_tab
@@ -345,13 +344,3 @@ def test_a_pod_has_one_cpu_cold_caches_and_no_network(pod):
 def test_a_chapter_that_takes_more_memory_than_a_pod_has_fails(pod):
     with pytest.raises(RuntimeError, match="x does not run in a pod"):
         pod("import numpy as np, time\nkept = np.ones(3 * 2**27)\ntime.sleep(5)")  # 3 GB
-
-
-def test_a_row_of_a_pod_takes_the_place_of_its_own_and_no_other(tmp_path, monkeypatch):
-    monkeypatch.setattr(binder_check, "DATA", tmp_path)
-    for name, seconds in (("b", 1), ("a", 2), ("gone", 3), ("b", 4)):
-        binder_check.write_row({"chapter": name, "seconds": seconds}, ["a", "b", "gone"])
-    binder_check.write_row({"chapter": "a", "seconds": 5}, ["a", "b"])
-    table = json.loads((tmp_path / "binder_cost.json").read_text())
-    assert [(row["chapter"], row["seconds"]) for row in table["rows"]] == [("a", 5), ("b", 4)]
-    assert table["digest"] == digest_rows(table["rows"])
