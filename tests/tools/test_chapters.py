@@ -4,7 +4,7 @@ from pathlib import Path
 
 import hbnn
 import nbformat
-import nbval_chosen
+import nbval_chapters
 import pytest
 from bookkit import report
 from bookkit.repo import BOOK, find_chapters
@@ -44,10 +44,10 @@ def nb():
 
 @pytest.mark.parametrize(("entry", "what"), [("code", "code"), ("lock", "lock"), ("numbers", "NUMBERS")])
 def test_a_chapter_that_was_written_with_something_else_or_is_new_on_main_has_changed(nb, entry, what):
-    assert nbval_chosen.find_change(nb, [nb, nb]) == ""
+    assert nbval_chapters.find_change(nb, [nb, nb]) == ""
     other = new_notebook(metadata={"bnn": {"stamp": nb.metadata.bnn.stamp | {entry: "another"}}})
-    assert what in nbval_chosen.find_change(nb, [nb, other])
-    assert "code" in nbval_chosen.find_change(nb, [nb, new_notebook()])
+    assert what in nbval_chapters.find_change(nb, [nb, other])
+    assert "code" in nbval_chapters.find_change(nb, [nb, new_notebook()])
 
 
 def list_stale(notebooks):
@@ -73,16 +73,16 @@ def test_only_a_raised_number_sends_all_chapters_back_and_a_changed_cell_its_own
 
 def test_a_notebook_is_compared_with_what_it_was_on_main(monkeypatch):
     said = {"merge-base": "abc", "diff": "book/moons.ipynb\nbook/new.ipynb", "show": ""}
-    monkeypatch.setattr(nbval_chosen, "ask_git", lambda *words: said[words[0]])
-    assert nbval_chosen.read_base(BOOK / "digits.ipynb") == []
-    assert nbval_chosen.read_base(BOOK / "new.ipynb") == [new_notebook()]
+    monkeypatch.setattr(nbval_chapters, "ask_git", lambda *words: said[words[0]])
+    assert nbval_chapters.read_base(BOOK / "digits.ipynb") == []
+    assert nbval_chapters.read_base(BOOK / "new.ipynb") == [new_notebook()]
     said["show"] = nbformat.writes(new_notebook(metadata={"bnn": {"source": "x"}}))
-    assert nbval_chosen.read_base(BOOK / "moons.ipynb")[0].metadata.bnn.source == "x"
+    assert nbval_chapters.read_base(BOOK / "moons.ipynb")[0].metadata.bnn.source == "x"
     said["merge-base"] = ""
-    assert nbval_chosen.read_base(BOOK / "moons.ipynb") == []
+    assert nbval_chapters.read_base(BOOK / "moons.ipynb") == []
 
 
 def test_a_few_cheap_chapters_always_stand_for_the_rest():
     costs = {row["chapter"]: row["cpu_seconds"] for row in report.read_data("run_cost")["rows"]}
-    assert sum(costs[name] for name in nbval_chosen.FIXED) < 90
-    assert all(nbval_chosen.choose()[name] for name in nbval_chosen.FIXED)
+    assert sum(costs[name] for name in nbval_chapters.FIXED) < 90
+    assert all(nbval_chapters.choose()[name] for name in nbval_chapters.FIXED)
