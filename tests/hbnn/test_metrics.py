@@ -1,5 +1,7 @@
 """The scores, against scikit-learn, and the Monte Carlo error, against simulations that are truly repeated."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hbnn import metrics
@@ -244,6 +246,18 @@ def test_calibration_counts_every_point_once(p, n_bins):
     assert found["n"].sum() == 30
     assert (found["n"] * found["share"]).sum() == pytest.approx(15)
     assert found["n"].min() >= 1
+
+
+@pytest.mark.parametrize("n_bins", [1, 2])
+def test_the_error_of_a_share_is_its_sd_over_all_labels(n_bins):
+    """Probabilities of one bin may lie far apart."""
+    p = np.array([0.05, 0.1, 0.4, 0.6, 0.97])
+    every = np.array(list(itertools.product([0, 1], repeat=len(p))))
+    weight = np.where(every == 1, p, 1 - p).prod(axis=1)
+    found = [metrics.calibrate(p, y, n_bins) for y in every]
+    share = np.array([one["share"] for one in found])
+    variance = weight @ (share - weight @ share) ** 2
+    np.testing.assert_allclose(found[0]["error"], np.sqrt(variance), rtol=1e-9)
 
 
 def test_right_probabilities_are_calibrated_within_their_errors(forecasts):

@@ -89,6 +89,16 @@ def test_the_error_of_a_mean_is_its_known_one(sample):
     assert narrow[1] - narrow[0] == pytest.approx(2 * 0.674 * known, rel=0.15)
 
 
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.98])
+def test_an_interval_leaves_as_many_statistics_below_it_as_above(sample, level):
+    found = []
+    low, high, _ = rejection.bootstrap(
+        lambda a: found.append(a.mean()) or found[-1], [sample], seed=0, n_boot=1000, level=level
+    )
+    for outside in (np.less(found, low), np.greater(found, high)):
+        assert outside.mean() == pytest.approx((1 - level) / 2, abs=0.001)
+
+
 def test_the_error_is_the_standard_deviation_of_a_sample_of_statistics(sample):
     found = []
     error = rejection.bootstrap(lambda a: found.append(a.mean()) or found[-1], [sample], seed=0, n_boot=2)[2]
@@ -166,7 +176,7 @@ def lose(log_temperature, logit, y):
     return log_loss(y, softmax(logit / np.exp(log_temperature), axis=1), labels=range(5))
 
 
-@pytest.mark.parametrize("temperature", [0.5, 3.0])
+@pytest.mark.parametrize("temperature", [0.08, 0.5, 3.0, 12.0])  # it is sought from 0.05 to 20
 def test_the_temperature_has_the_least_log_loss(temperature):
     logit, y = simulate_labels(300, temperature, seed=1)
     found = np.log(rejection.fit_temperature(softmax(logit, axis=1), y))

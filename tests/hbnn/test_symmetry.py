@@ -121,8 +121,11 @@ def test_what_is_left_after_alignment_is_not_made_smaller_than_it_is():
     assert measure_spread(symmetry.relabel(labelling, weights)) == pytest.approx(measure_spread(weights), rel=1e-9)
 
 
-def test_the_default_reference_is_the_mean_of_aligned_draws():
+def test_the_default_reference_is_the_last_draw_then_the_mean_of_aligned_draws():
     weights = draw_network(N_DRAWS, (3, 4), seed=6)
+    _, first = symmetry.align(weights, seed=1, n_passes=1)
+    for name, w in weights.items():
+        np.testing.assert_array_equal(first[name], w[-1])
     labelling, reference = symmetry.align(weights, seed=1)
     for name, w in symmetry.relabel(labelling, weights).items():
         np.testing.assert_allclose(w.mean(axis=0), reference[name], atol=1e-12)
