@@ -514,6 +514,7 @@ def test_advi_finds_a_normal_and_says_that_it_has_arrived():
     np.testing.assert_allclose(fit["sd"], sds, rtol=0.05)
     assert (np.abs(fit["mean"]) < 0.1 * sds).all()
     assert fit["best"] == np.argmax(fit["starts"])
+    assert len(set(fit["starts"])) == 3  # from three places: were they one, the best of three would be worth no more
     evidence = np.log(sds * np.sqrt(2 * np.pi)).sum()  # which the ELBO reaches, as q can be the posterior
     assert fit["elbo"] == pytest.approx(evidence, abs=0.02)
     assert (fit["stopped"], fit["alike"]) == (True, True)
