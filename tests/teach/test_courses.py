@@ -1,7 +1,5 @@
 """The pages of the courses: plans that add up, verdicts that are the claims', minutes to read and seconds to run."""
 
-import ast
-import builtins
 import json
 import re
 from pathlib import Path
@@ -32,11 +30,8 @@ def test_each_row_of_a_plan_starts_where_the_one_before_ends():
         assert [start for (start, _), end in zip(plan, ends, strict=False) if start not in (0, end)] == [], path.stem
 
 
-PLACED = re.compile(
-    r"(?:^\((?P<section>[\w-]+)\)=|^:label: (?P<exercise>ex-[\w-]+)|^ *name: (?P<figure>fig-[\w-]+))$", re.MULTILINE
-)
-PAGES = {next(filter(None, m.groups())): path for path in BOOK.glob("*.md") for m in PLACED.finditer(path.read_text())}
-ASKED = re.compile(r"(?:\{ref\}`(?:[^<`]*<)?|\]\()((?:sec|fig|ex)-[\w-]+)")
+SECTION = re.compile(r"^\(([\w-]+)\)=$", re.MULTILINE)
+PAGES = {label: path for path in BOOK.glob("*.md") for label in SECTION.findall(path.read_text(encoding="utf8"))}
 SNIPPETS = [
     pytest.param(
         snippet[1], path.read_text()[: snippet.start()].rpartition("\n\n")[0].rpartition("\n\n")[2], id=path.stem
@@ -55,34 +50,6 @@ def list_cells(told):
     end = re.search(r"^(?:\((?:sec|ex)-|:+\{exercise)", text[text.index(f"({labels[0]})=") + 1 :], re.MULTILINE)
     done = text[: text.index(f"({labels[0]})=") + 1 + end.start()]
     return [cell.source for cell in jupytext.reads(done, fmt="md:myst").cells if cell.cell_type == "code"]
-
-
-def test_each_row_of_a_plan_names_the_pages_that_it_opens():
-    missed = []
-    for path in SESSIONS:
-        for row in list_rows(path.read_text(encoding="utf8")):
-            if re.match(r"\d:\d\d, ", row[0]):
-                words = " ".join(row)
-                missed += [
-                    (path.stem, row[0], label) for label in ASKED.findall(words) if PAGES[label].stem not in words
-                ]
-    assert missed == []
-
-
-@pytest.mark.parametrize(("snippet", "told"), SNIPPETS)
-def test_every_name_of_a_snippet_is_bound_where_the_plan_runs_it(snippet, told):
-    def find_names(code, kind):
-        nodes = list(ast.walk(ast.parse(code)))
-        found = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, kind)}
-        if kind is ast.Load:
-            return found
-        imported = [name for node in nodes if isinstance(node, ast.Import | ast.ImportFrom) for name in node.names]
-        defined = [node.name for node in nodes if isinstance(node, ast.FunctionDef)]
-        inside = [node.arg for node in nodes if isinstance(node, ast.arg)]
-        return found | {name.asname or name.name.partition(".")[0] for name in imported} | {*defined, *inside}
-
-    bound = set(dir(builtins)).union(*(find_names(code, ast.Store) for code in [*list_cells(told), snippet]))
-    assert find_names(snippet, ast.Load) <= bound
 
 
 @pytest.mark.slow
@@ -123,14 +90,11 @@ WORDLESS = "| | |\n|---|---|\n\n"
 
 
 @pytest.mark.parametrize("content", [TEXT, CODE, FIGURE, SUMMARY, DRAWN, WORDLESS])
-def test_a_minute_is_200_words_or_ten_lines_or_a_figure_or_a_table(tmp_path, content):
+def test_a_minute_is_200_words_or_ten_lines_or_a_figure_or_a_table_and_is_rounded_up(tmp_path, content):
+    more = "---\ntitle: not read\n---\n(sec-y-a)=\n## A\nword\n"
     (tmp_path / "x.md").write_text(f"(sec-x-a)=\n## \n{content}(sec-x-b)=\n## \n{content}{content}")
-    assert [count_minutes(labels, tmp_path) for labels in (["sec-x-a"], ["sec-x-b"], ["x"])] == [1, 2, 3]
-
-
-def test_minutes_of_sections_are_rounded_up_and_an_unknown_one_is_refused_by_name(tmp_path):
-    (tmp_path / "x.md").write_text("---\ntitle: not read\n---\n(sec-x-one)=\n## One\nword\n")
-    assert count_minutes(["sec-x-one"], tmp_path) == 1
+    (tmp_path / "y.md").write_text(more)
+    assert [count_minutes([label], tmp_path) for label in ("sec-x-a", "sec-x-b", "x", "sec-y-a")] == [1, 2, 3, 1]
     with pytest.raises(ValueError, match="no chapter and no section 'sec-moon'; wanted: such as moons"):
         count_minutes(["sec-moon"], tmp_path)
 

@@ -4,14 +4,11 @@ import json
 import re
 import subprocess
 from pathlib import Path
-from types import SimpleNamespace
 
 import jupytext
 import numpy as np
 import pymc as pm
 import pytest
-import xarray as xr
-from studies import class_gains
 from studies._node import find_node
 from teach import learned
 from tools.browser import find_axe_violations, open_page
@@ -87,11 +84,6 @@ def test_a_key_that_is_not_that_of_the_sheet_is_seen_in_the_table_of_questions(w
     assert "q5   pooling       b right:   0 % before,   0 % after; after most often: d (100 %)" in table[4]
 
 
-def test_questions_have_the_names_of_the_sheet_in_the_verdict():
-    said = learned._name_questions("at most 1.01 (difficulties[5]), at least 500 (gains[0], tails)")
-    assert said == "at most 1.01 (difficulties, q6), at least 500 (gains, score, tails)"
-
-
 # --- what is computed
 
 
@@ -122,11 +114,6 @@ def test_gains_are_shares_of_right_answers():
                 before = 1 / (1 + np.exp(b - lam * start))
                 differences.append(1 / (1 + np.exp(b - g - lam * (start + move))) - before)
         assert found[k] == pytest.approx(100 * np.mean(differences))
-
-
-def test_a_question_is_flat_in_the_draws_of_a_small_loading():
-    draws = xr.Dataset({"loading": (("chain", "draw", "item"), [[[0.0, 2.0]], [[0.01, 0.01]]])})
-    assert learned.find_flat(draws).tolist() == [1, 0.5]
 
 
 def test_a_simulated_class_has_the_gains_that_its_truth_states():
@@ -171,21 +158,6 @@ def test_the_model_that_the_page_types_is_that_of_the_module(monkeypatch):
     rng = np.random.default_rng(3)
     point = {name: 0.5 * rng.normal(size=value.shape) for name, value in ours.initial_point().items()}
     assert float(densities[0](point)) == pytest.approx(float(densities[1](point)), rel=1e-12)
-
-
-def test_the_study_s_classes_are_those_that_are_simulated(monkeypatch):
-    """Its truth and its counting are those of the class with the case's seed and two questions that tell nothing."""
-    answers, truth = learned.simulate(10, seed=104, flat=np.random.default_rng([104, 10]).choice(10, 2, replace=False))
-    rng, sizes = np.random.default_rng(0), {"loading": 10, "difficulty": 10, "gain": 10, "start": 10, "move": 10}
-    draws = {name: (("chain", "draw", name), rng.normal(size=(2, 50, n))) for name, n in sizes.items()}
-    tree = xr.DataTree.from_dict({"posterior": xr.Dataset(draws)})
-    monkeypatch.setattr(class_gains, "compile_class", lambda n: SimpleNamespace(with_data=lambda **_: None))
-    monkeypatch.setattr(class_gains.sampling, "sample_nuts", lambda *_, **__: tree)
-    monkeypatch.setattr(learned, "judge", lambda *_: SimpleNamespace(converged=True))
-    row = class_gains.compute(10, 104)
-    assert row["truth"] == truth["gain"].tolist()
-    assert row["raw"] == learned.find_raw_gains(answers)[0].tolist()
-    assert row["mean"] == learned.find_gains(tree["posterior"].to_dataset(), answers).mean(axis=(0, 1)).tolist()
 
 
 # --- the test itself, and its form
