@@ -335,7 +335,8 @@ def test_a_release_holds_stubs_with_signature_and_docstring_but_no_solution_no_h
 # --- the source
 
 
-def test_an_assignment_has_twenty_points_some_of_them_read_by_a_person_and_seeds_every_draw():
+def test_an_assignment_has_twenty_points_as_its_page_says_a_rubric_for_what_is_read_and_seeds_every_draw():
+    page = (assignments.ASSIGNMENTS.parent / "assignments.md").read_text(encoding="utf8")
     for name in NAMES:
         source = assignments.read_source(name)
         tests, questions = (list_points(source, kind) for kind in ("code", "markdown"))
@@ -347,25 +348,11 @@ def test_an_assignment_has_twenty_points_some_of_them_read_by_a_person_and_seeds
         assert len(set(ids)) == len(ids)
         assert not [c.id for c in source.cells if c.cell_type == "code" and "nbgrader" not in c.metadata]
         assert not checks.find_unseeded(source)
-
-
-def test_the_page_counts_the_points_as_nbgrader_does():
-    for name in NAMES:
-        source = assignments.read_source(name)
-        _, _, tests, questions = describe((assignments.SOURCE / f"{name}.md").read_text(encoding="utf8"))
-        assert tests == sum(list_points(source, "code").values())
-        assert questions == sum(list_points(source, "markdown").values())
-
-
-def test_the_page_has_a_rubric_with_every_level_of_every_open_question():
-    text = (assignments.ASSIGNMENTS.parent / "assignments.md").read_text(encoding="utf8")
-    for name in NAMES:
-        parts = re.findall(rf"^### {name[:2]}, part .*?(?=^##|^\()", text, flags=re.DOTALL | re.MULTILINE)
-        levels = [re.findall(r"^\| (\d) \|", part, flags=re.MULTILINE) for part in parts]
-        wanted = [
-            [str(k) for k in range(n + 1)] for n in list_points(assignments.read_source(name), "markdown").values()
-        ]
-        assert levels == wanted
+        text = (assignments.SOURCE / f"{name}.md").read_text(encoding="utf8")
+        assert describe(text)[2:] == (sum(tests.values()), sum(questions.values()))
+        parts = re.findall(rf"^### {name[:2]}, part .*?(?=^##|^\()", page, flags=re.DOTALL | re.MULTILINE)
+        levels = [list(map(int, re.findall(r"^\| (\d) \|", part, flags=re.MULTILINE))) for part in parts]
+        assert levels == [list(range(n + 1)) for n in questions.values()]
 
 
 # --- the tool
@@ -379,17 +366,17 @@ def test_an_unknown_assignment_is_refused_by_name_and_another_data_set_without_a
     assert "--data-set needs --course" in capsys.readouterr().err
 
 
-def test_a_source_without_a_data_set_is_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("DATA_SET = 1 ", "NUMBER = 1 ", "needs exactly one line `DATA_SET = 1`; it has 0"),
+        ("    ### END SOLUTION\n", "", "could not release a3-pooling"),
+    ],
+)
+def test_a_faulty_source_is_refused_in_our_words_or_nbgraders(tmp_path, old, new, said):
     text = (assignments.SOURCE / "a3-pooling.md").read_text(encoding="utf8")
-    (tmp_path / "a3-pooling.md").write_text(text.replace("DATA_SET = 1 ", "NUMBER = 1 "), encoding="utf8")
-    with pytest.raises(assignments.AssignmentError, match="needs exactly one line `DATA_SET = 1`; it has 0"):
-        assignments.read_source("a3-pooling", source=tmp_path)
-
-
-def test_a_solution_without_an_end_is_refused_with_nbgraders_words(tmp_path):
-    text = (assignments.SOURCE / "a3-pooling.md").read_text(encoding="utf8")
-    (tmp_path / "a3-pooling.md").write_text(text.replace("    ### END SOLUTION\n", "", 1), encoding="utf8")
-    with pytest.raises(assignments.AssignmentError, match="could not release a3-pooling"):
+    (tmp_path / "a3-pooling.md").write_text(text.replace(old, new, 1), encoding="utf8")
+    with pytest.raises(assignments.AssignmentError, match=said):
         assignments.make_course(tmp_path / "course", source=tmp_path)
 
 
