@@ -11,8 +11,8 @@ written                          kind                     on another machine
 ``31 s (measured)``              measured                 equal: it was read from a data file
 ===============================  =======================  ====================================================
 
-A table that ArviZ prints (``az.summary``) is read as if it were written so, too: see `summaries`. On the machine that
-wrote the notebook all numbers, and every pixel, are equal: that is the *strict* mode.
+A table that ArviZ prints (``az.summary``) is read as if it were written so, too: see `read_summaries`. On the machine
+that wrote the notebook all numbers, and every pixel, are equal: that is the *strict* mode.
 
 All functions here are pure: they take outputs as nbformat stores them and return lists of complaints.
 """
@@ -33,8 +33,6 @@ import nbformat
 import numpy as np
 from PIL import Image
 from scipy import ndimage, special
-
-from tools import summaries
 
 RISK = 1e-3  # of a false alarm, in one run of the whole book; and, of a number from few seeds, by itself
 DEFAULT_NU = 30  # degrees of freedom of an error that does not say how many seeds it comes from
@@ -84,6 +82,21 @@ LOOSE_ESTIMATE = re.compile(
 )
 INLINE_TAG = re.compile(r"</?(?:b|i|em|strong|span|sup|sub|code|small|abbr)\b[^>]*>", re.IGNORECASE)
 TAG = re.compile(r"<[^>]*>")
+# columns of `az.summary`, those that can be compared with what they are judged by, and a cell
+COLUMN = re.compile(r"mean|sd|median|mad|(?:eti|hdi)\d+_[lu]b|r_hat|(?:ess|mcse)_\w+|min_ss|\.\.\.")
+NEEDED = {
+    "mean": ["mcse_mean"], "sd": ["mcse_sd"], "eti": ["sd", "ess_tail"], "ess_bulk": [], "ess_tail": [], "r_hat": [],
+    "mcse_mean": ["mean"], "mcse_sd": ["sd"],
+}  # fmt: skip
+CELL = re.compile(r"-?(?:\d+(?:\.\d+)?(?:e[-+]?\d+)?|inf)|nan")
+TABLE, ROW = re.compile(r"<table\b.*?</table>", re.DOTALL), re.compile(r"<tr\b.*?</tr>", re.DOTALL)
+HTML_CELL = re.compile(r"<t[hd]\b[^>]*>(.*?)</t[hd]>", re.DOTALL)
+MIN_ESS = 400  # of the verdict, `hbnn.diagnostics.ESS_LIMIT`
+VERDICT = re.compile(
+    r"^(The \w+ chains agree: )R-hat at most [\d.]+ \(.+?\), at least ([\d,]+) effective draws \(.+?\); "
+    r"(no|[\d,]+) divergences?( in [\d,]+ draws)",
+    re.MULTILINE,
+)
 # stand for a token in the text that must be equal
 ESTIMATE_MARK, FIGURE_MARK = "\ue000", "\ue001"
 
@@ -115,7 +128,7 @@ def read_text(text):
 
     Runs of spaces and of rules count as one, because the columns of a table move with the width of its numbers.
     """
-    skeleton, estimates, malformed, end = [], [], summaries.find_malformed(text), 0
+    skeleton, estimates, malformed, end = [], [], read_summaries(text)[1], 0
     text = _collapse(text)
     for match in TOKEN.finditer(text):
         between = text[end : match.start()]
@@ -143,7 +156,7 @@ def read_text(text):
 def _collapse(text):
     text = re.sub(r"[ \t\xa0]+", " ", text)
     text = re.sub(r"([-=─━])\1{2,}", r"\1\1\1", text)
-    return summaries.rewrite("\n".join(line.strip() for line in text.splitlines()))
+    return read_summaries("\n".join(line.strip() for line in text.splitlines()))[0]
 
 
 def _read_estimate(match, seeds):
@@ -195,7 +208,13 @@ def _find_impossible(match, label):
 def read_html(text):
     """Turn HTML into the text a reader sees: markup inside a line is gone, every other tag is a new line, and a row of
     a summary is one line."""
-    return html.unescape(TAG.sub("\n", INLINE_TAG.sub("", summaries.flatten(text))))
+    return html.unescape(TAG.sub("\n", INLINE_TAG.sub("", TABLE.sub(_flatten, text))))
+
+
+def _flatten(table):
+    """Write a summary, as HTML (a match), as plain text prints it, a line for each row; another table stays."""
+    rows = [" ".join(HTML_CELL.findall(row)).strip() for row in ROW.findall(table[0])]
+    return "\n".join(rows) if rows and _is_header(rows[0].split()) else table[0]
 
 
 def list_texts(output):
@@ -283,9 +302,108 @@ def find_coarse(outputs):
         f"`{e.text}` is printed too coarsely: give the error two digits, and the value as many decimals as the error"
         for output in outputs
         for text in list_counted(output)
-        for e in read_text(summaries.drop(text)).estimates
+        for e in read_text("\n".join(read_summaries(text)[2])).estimates
         if e.error > 0 and (e.error_half > 0.1001 * e.error or e.value_half > 1.001 * e.error_half)
     ]
+
+
+# --- summaries of ArviZ ------------------------------------------------------------------------------------
+
+
+def read_summaries(text):
+    """Read the rows of `az.summary` and our verdict (`str` of `diagnostics.Verdict`) as numbers of the four kinds.
+
+    A row becomes the line ``a: mean -0.356 ± 0.0048, sd 0.35 ± 0.0052, ess_bulk ~5376 (above 400: yes)``. Of R-hat
+    nothing is left, which judges nothing, nor of the names of the worst quantities, which are the sampler's luck.
+
+    Returns
+    -------
+    str, list of str, list of str
+        The text so rewritten; complaints about what cannot be, or not be compared; the lines that are no rows.
+    """
+    lines, complaints, others = VERDICT.sub(_rewrite_verdict, text).splitlines(), [], []
+    columns, misfits, told = [], [], False
+    for at, words in enumerate(map(str.split, lines)):
+        if _is_header(words):
+            columns, misfits, told = words, _find_misfits(words), False
+        label, cells = " ".join(words[: -len(columns)]), words[-len(columns) :]
+        if not label or not any(map(CELL.fullmatch, cells)):
+            others.append(lines[at])
+            columns = columns if words == columns else []
+            continue
+        complaints += [] if told else misfits
+        told, row = True, dict(zip(columns, cells, strict=True))
+        odd = [cell for cell in cells if not CELL.fullmatch(cell)]
+        complaints += [f"`{cell}` in the row `{label}` of a summary is no number" for cell in odd]
+        if row.get("sd", "").startswith("-"):
+            complaints.append(f"`sd {row['sd']}` in the row `{label}` cannot be: wanted: at least 0")
+        if not misfits and not odd:
+            shown = [name for name in columns if name != "r_hat" and not name.startswith("mcse_")]
+            lines[at] = f"{label}: " + ", ".join(f"{name} {_rewrite_cell(name, row)}" for name in shown)
+    return "\n".join(lines), complaints, others
+
+
+def _is_header(words):
+    """Whether these are columns of a summary; `mean` alone is a word."""
+    return all(map(COLUMN.fullmatch, words)) and (len(words) > 1 or any("_" in word for word in words))
+
+
+def _find_misfits(columns):
+    """Find the columns that cannot be compared, because nothing here knows them or their error is missing."""
+    needed = {column: NEEDED.get("eti" if column.startswith("eti") else column) for column in columns}
+    unknown = [column for column, names in needed.items() if names is None]
+    return [f"a summary shows `{c}`, which cannot be compared: show some of {', '.join(NEEDED)}" for c in unknown] + [
+        f"a summary shows `{column}` without the column `{name}`, which it is judged by: show that one, too"
+        for column, names in needed.items()
+        for name in names or ()
+        if name not in columns
+    ]
+
+
+def _rewrite_verdict(found):
+    start, ess, divergences, end = found.groups()
+    return (
+        f"{start}effective draws ~{ess} (above {MIN_ESS}: yes), "
+        f"divergences ~{'0' if divergences == 'no' else divergences} (few: yes){end}"
+    )
+
+
+def _rewrite_cell(column, row):
+    number = row[column]
+    if column.startswith("ess_"):
+        return f"~{number} (above {MIN_ESS}: {'yes' if float(number) > MIN_ESS else 'no'})"
+    if column.startswith("eti"):
+        share = float(re.search(r"\d+", column)[0]) / 100
+        error = find_quantile_error(float(row["sd"]), float(row["ess_tail"]), (1 - share) / 2)
+        return f"{spell(number)} ± {spell(f'{error:.2g}')}"
+    # of the sd of a constant ArviZ knows no error
+    error = "0" if column == "sd" and float(number) == 0 else row[f"mcse_{column}"]
+    twice = 2 * float(error)  # ArviZ keeps the digit of a number in which twice its error begins
+    return f"{spell(number, math.floor(math.log10(twice)) if 0 < twice < math.inf else 0)} ± {spell(error)}"
+
+
+def find_quantile_error(sd, ess, share):
+    """Standard error of the quantile at `share` of a normal with this sd, from as many draws."""
+    density = math.exp(-(special.ndtri(share) ** 2) / 2) / math.sqrt(2 * math.pi)
+    return math.sqrt(share * (1 - share) / ess) / density * sd if ess > 0 else math.nan
+
+
+def spell(number, place=None):
+    """Write a number (str, as ArviZ prints it) with the zeros that ArviZ drops: they say how far it was rounded.
+
+    `place` is the power of ten of its last digit; default: of a number that is rounded to two digits.
+    """
+    value = Decimal(number)
+    if not value.is_finite():
+        return number
+    printed = (value if "." in number else value.normalize()).as_tuple().exponent
+    if place is None:
+        last = value.adjusted() - 1 if value else -6  # nothing is rounded to a zero of two digits
+    elif place > 0:
+        last = printed  # in scientific notation, with all its digits
+    else:
+        last = max(place, value.adjusted() - 5) if value else place  # six digits at most
+    return str(value.quantize(Decimal(1).scaleb(min(last, printed))))
 
 
 # --- numbers -----------------------------------------------------------------------------------------------

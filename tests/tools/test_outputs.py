@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 from PIL import Image, ImageOps
 from scipy import special
-from tools import chapters, checks, outputs, summaries
+from tools import chapters, checks, outputs
 
 ROOT = Path(__file__).resolve().parents[2]
 LEVEL = outputs.set_level(1000)  # a book with a thousand estimates
@@ -500,7 +500,7 @@ w[first]    -0.56  0.37     -1.1    0.017     5172     2971  1.00    0.0052  0.0
 
 
 def test_a_summary_is_read_as_numbers_of_the_book():
-    assert summaries.rewrite(SUMMARY).splitlines()[2] == (
+    assert outputs.read_summaries(SUMMARY)[0].splitlines()[2] == (
         "a: mean -0.356 ± 0.0048, sd 0.35 ± 0.0052, eti89_lb -0.92 ± 0.013, eti89_ub 0.21 ± 0.013, ess_bulk ~5376 ("
         "above 400: yes), ess_tail ~3086 (above 400: yes)"
     )
@@ -618,7 +618,7 @@ def test_a_number_of_a_summary_counts_once_and_was_moved_by_rounding_no_more_tha
 
 def test_the_error_of_a_bound_is_that_of_a_quantile():
     draws = np.random.default_rng(1).normal(0, 3, (2000, 800))
-    error = summaries.find_quantile_error(3, 800, 0.055)
+    error = outputs.find_quantile_error(3, 800, 0.055)
     assert np.quantile(draws, 0.055, axis=1).std() == pytest.approx(error, rel=0.06)
 
 
