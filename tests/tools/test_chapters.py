@@ -1,5 +1,6 @@
 """What must hold for every chapter before it is run again, and which are; nbval then runs it."""
 
+import re
 from pathlib import Path
 
 import hbnn
@@ -9,7 +10,7 @@ import pytest
 from bookkit import report
 from bookkit.repo import BOOK, find_chapters
 from nbformat.v4 import new_code_cell, new_notebook
-from tools import chapters, checks
+from tools import chapters, checks, outputs
 
 CHAPTERS = find_chapters()
 
@@ -29,6 +30,30 @@ def test_each_chapter_is_an_md_and_an_ipynb():
 def test_nothing_is_wrong_with_a_chapter_as_it_is_stored(md):
     complaints = checks.check(md)
     assert not complaints, "\n" + "\n".join(complaints)
+
+
+def change_numbers(text):
+    """Copies of a text with one number changed: an estimate by thirty errors, or the first digit of an exact one."""
+    estimates = [token for token in outputs.TOKEN.finditer(text) if token["value"] and float(token["error"]) > 0]
+    for token in estimates:
+        value = float(token["value"].replace(",", "").replace("−", "-")) + 30 * float(token["error"])
+        yield text[: token.start("value")] + f"{value:.4f}" + text[token.end("value") :]
+    digit = re.search(r"(?<![\w.,])\d", outputs.TOKEN.sub(lambda token: "#" * len(token[0]), text))
+    if digit:
+        yield text[: digit.start()] + str((int(digit[0]) + 1) % 10) + text[digit.end() :]
+
+
+@pytest.mark.parametrize("md", CHAPTERS, ids=lambda md: md.stem)
+def test_a_changed_number_is_caught_on_every_page(notebooks, md):
+    level, changed = outputs.set_level(3000), 0
+    for output in [output for cell in notebooks[md].cells for output in cell.get("outputs", [])]:
+        text = output["text"] if "text" in output else output.get("data", {}).get("text/plain", "")
+        if text.startswith(("<Figure", "array")) or outputs.read_summaries(text)[0] != "\n".join(text.splitlines()):
+            continue  # a picture; a summary, whose own tests are in test_outputs.py
+        for other in change_numbers(text):
+            changed += 1
+            assert outputs.compare_text(text, other, level), other
+    assert changed
 
 
 # --- which are run again
