@@ -57,8 +57,8 @@ endif
 test-all: pairs  ## everything: all chapters, rows of every study, all wrong answers (an hour)
 	$(TEST) book tests
 
-faults: $(INSTALLED)  ## plant faults in the sources, one at a time, and say which test notices (FILE=metrics for some)
-	$(BIN)/python -m tools.faults $(FILE)
+faults: $(INSTALLED)  ## plant faults in the sources, one at a time, and say which test notices (FILE=metrics, or SAMPLE=100 SEED=1)
+	$(BIN)/python -m tools.faults $(FILE) $(if $(SAMPLE),--sample $(SAMPLE) --seed $(or $(SEED),0))
 
 chapters: $(INSTALLED)  ## execute chapters, md to ipynb, gather their claims, say what is wrong (CHAPTER=flat_advi for one)
 	$(BIN)/python -m tools.chapters $(CHAPTER)
