@@ -7,11 +7,15 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import Tags, check_random_state
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.utils import Tags, check_random_state
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import check_is_fitted, validate_data
+except ImportError as e:
+    raise ImportError('estimators need scikit-learn: pip install "hbnn[tables]"') from e
 
 from hbnn._types import Array, Floats
 from hbnn.tables._network import Compiled, Sampler, compile_network, fit_network, predict

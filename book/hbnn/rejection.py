@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
 from scipy.special import softmax
-from sklearn.metrics import roc_auc_score
 
 from hbnn._checks import check_classes, check_probabilities, check_seed
 from hbnn._types import Array, Floats
@@ -84,6 +83,10 @@ def auroc(inside: ArrayLike, outside: ArrayLike) -> float:
     >>> rejection.auroc(inside=[0.1, 0.2], outside=[0.1, 0.2])
     0.5
     """
+    try:
+        from sklearn.metrics import roc_auc_score
+    except ImportError as e:
+        raise ImportError('the area is scikit-learn\'s: pip install "hbnn[tables]"') from e
     inside, outside = _check_doubt(inside, "inside"), _check_doubt(outside, "outside")
     label = np.repeat([0, 1], [len(inside), len(outside)])
     return float(roc_auc_score(label, np.concatenate([inside, outside])))

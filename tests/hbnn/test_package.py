@@ -92,6 +92,35 @@ def test_installed_it_is_small_and_finds_its_posteriors(run_alone, tmp_path):
     assert said == "(500, 2) hbnn.reference.scoring\n"
 
 
+CORE = "fuse, check_model, sample_nuts, verdict, predict_groups, score, align"
+
+
+def test_each_layer_can_be_imported_alone_and_a_missing_extra_is_named(run_alone):
+    """Where the other layers and their packages cannot be had."""
+    block = "import sys; sys.modules |= dict.fromkeys({}); "
+    run_alone(
+        block.format(["hbnn.tables", "hbnn.estimators", "hbnn.reference", "sklearn", "pooch"])
+        + f"from hbnn import priors, {CORE}; assert 'matplotlib' not in sys.modules"
+    )
+    run_alone(block.format(["hbnn.reference", "pooch"]) + "import hbnn; hbnn.read_table, hbnn.HierarchicalRegressor")
+    run_alone(block.format(["hbnn.tables", "hbnn.estimators", "sklearn"]) + "import hbnn; hbnn.score_draws")
+    ask = "try: {}\nexcept ImportError as e: print(e)\n"
+    said, _ = run_alone(
+        "import sys; sys.modules |= dict.fromkeys(['sklearn', 'pooch'])\nimport hbnn\n"
+        "from hbnn import rejection\nfrom hbnn.reference import posteriors\n"
+        + "".join(
+            ask.format(asked)
+            for asked in (
+                "hbnn.read_table",
+                "hbnn.HierarchicalClassifier",
+                "rejection.auroc([1], [2])",
+                "posteriors.fetch_draws()",
+            )
+        )
+    )
+    assert re.findall(r'pip install "(.*)"', said) == ["hbnn[tables]"] * 3 + ["hbnn[reference]"]
+
+
 @pytest.mark.slow
 def test_its_quick_start_runs_as_it_stands(run_alone):
     (code,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)

@@ -1,5 +1,10 @@
 """From a table with groups to predictions: read it, fit a network and its rivals, compare, and advise."""
 
+try:
+    import sklearn as _  # noqa: F401
+except ImportError as e:
+    raise ImportError('tables need scikit-learn: pip install "hbnn[tables]"') from e
+
 from hbnn.tables._keep import load_fit as load_fit
 from hbnn.tables._keep import save_fit as save_fit
 from hbnn.tables._network import build_network as build_network
