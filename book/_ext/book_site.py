@@ -1,5 +1,11 @@
-"""What the theme and its extensions leave to be mended on this book's pages: self-contained, valid, accessible."""
+"""What the theme and its extensions leave to be mended on this book's pages: self-contained, valid, accessible.
 
+Code gets lines that wrap with a hanging indent, so that no box has to scroll and none is cut off. Live boxes get the
+script that wakes them: in the source such a box is a figure like any other (``:figclass: live-moons``), a still picture
+with its text and caption, which stands in JupyterLab, in print, and where there are no scripts.
+"""
+
+import json
 import re
 import shutil
 from functools import partial
@@ -8,6 +14,7 @@ from pathlib import Path
 
 from book_pages import measure_picture
 from docutils import nodes
+from pygments.formatters import HtmlFormatter
 from sphinx_exercise.nodes import is_exercise_node, is_solution_node
 
 NOT_FOUND = """<h1>Page not found</h1>
@@ -23,6 +30,66 @@ MENDINGS = (
     (' role="doc-biblioentry"', ""),  # deprecated
 )
 ICON_FONT = r"<!-- So that users can add custom icons -->\s*<script [^>]*fontawesome\.js[^>]*></script>\s*"
+TAG = re.compile(r"<[^>]+>")
+LIVE = Path(__file__).resolve().parents[1] / "_static" / "live"
+
+
+def wrap_line(line):
+    """Put a line of highlighted code into a box of its own, which knows how far the line is indented.
+
+    The line break stays outside: between boxes as wide as the page it shows as nothing, and whoever copies the code
+    gets each line once.
+    """
+    text = line.rstrip("\n")
+    shown = TAG.sub("", text)
+    if not shown.strip():
+        return line
+    indent = len(shown) - len(shown.lstrip(" "))
+    style = f' style="--indent: {indent}"' if indent else ""
+    return f'<span class="line"{style}>{text}</span>{line[len(text) :]}'
+
+
+class HangingFormatter(HtmlFormatter):
+    """Pygments' own HTML, in which every line is an element that a style sheet can indent."""
+
+    def wrap(self, source):
+        """Wrap the lines, then what Pygments puts around them."""
+        return super().wrap((is_code, wrap_line(line) if is_code else line) for is_code, line in source)
+
+
+def hang_lines(app):
+    """Let pages be highlighted with lines that hang."""
+    if app.builder.format == "html":
+        app.builder.highlighter.formatter = HangingFormatter
+
+
+def find_scripts(pagename, doctree):
+    """What wakes the live boxes of a page: scripts, and style sheets, as paths in ``_static`` (two lists).
+
+    A figure with a class ``live-…`` is woken by ``start.js``; a list of questions is made a form; a chapter with a
+    stored posterior names its script in ``live/<chapter>.json``. A page without a source has no doctree.
+    """
+    scripts, sheets = [], []
+    if doctree is not None:
+        if any(name.startswith("live-") for figure in doctree.findall(nodes.figure) for name in figure["classes"]):
+            scripts, sheets = ["live/start.js"], ["live.css"]
+        if any("test-sheet" in each["classes"] for each in doctree.findall(nodes.enumerated_list)):
+            scripts.append("live/sheet.js")
+    folder, _, name = pagename.rpartition("/")
+    about = LIVE / f"{name}.json"
+    if folder == "book" and about.exists():
+        scripts.append(f"live/{json.loads(about.read_text(encoding='utf8'))['script']}")
+        sheets.append("live/stored.css")
+    return scripts, sheets
+
+
+def ship_scripts(app, pagename, templatename, context, doctree):
+    """Give a page the scripts and styles of its live boxes, and no other page."""
+    scripts, sheets = find_scripts(pagename, doctree)
+    for script in scripts:
+        app.add_js_file(script, type="module")
+    for sheet in sheets:
+        app.add_css_file(sheet)
 
 
 def fold_solutions(app, doctree):
@@ -139,6 +206,8 @@ def derive_addresses(app, config):
 def setup(app):
     """Connect the repairs to Sphinx."""
     app.connect("config-inited", derive_addresses, priority=100)
+    app.connect("builder-inited", hang_lines)
+    app.connect("html-page-context", ship_scripts)
     app.connect("doctree-read", fold_solutions)
     app.connect("doctree-read", join_folds)
     app.connect("doctree-read", mark_answers)

@@ -11,7 +11,7 @@ from io import BytesIO
 
 import numpy as np
 import pytest
-from book_live import has_live_box
+from book_site import find_scripts
 from bookkit.repo import BOOK
 from docutils import nodes
 from docutils.utils import new_document
@@ -744,14 +744,18 @@ def test_a_page_has_the_script_of_live_boxes_where_it_has_one(site):
         assert ("live/start.js" in text, "live.css" in text) == (has_box, has_box), path
 
 
-def test_a_live_box_is_known_by_the_class_of_its_figure():
+def test_a_page_gets_the_scripts_of_its_boxes_and_others_get_none():
     doctree = new_document("a page")
     doctree += nodes.container(classes=["live-moons"])
     doctree += nodes.figure(classes=["align-left", "alive-x"])
-    assert not has_live_box(doctree)
-    assert not has_live_box(None)
+    for page in ("book/moons", "digits", "book/teach/digits"):
+        assert find_scripts(page, doctree) == find_scripts(page, None) == ([], [])
+    assert find_scripts("book/digits", None) == (["live/digit_pad.js"], ["live/stored.css"])
     doctree += nodes.figure(classes=["live-moons"])
-    assert has_live_box(doctree)
+    doctree += nodes.enumerated_list(classes=["test-sheet"])
+    scripts = ["live/start.js", "live/sheet.js"]
+    assert find_scripts("book/moons", doctree) == (scripts, ["live.css"])
+    assert find_scripts("book/flat_advi", doctree) == ([*scripts, "live/hover.js"], ["live.css", "live/stored.css"])
 
 
 def test_a_still_keeps_its_size_and_is_shown_at_half_of_it(tmp_path):

@@ -11,7 +11,6 @@ from io import BytesIO
 
 import nbformat
 import numpy as np
-from book_stored import find_script
 from bookkit import digits
 from bookkit.repo import BOOK
 from bookkit.repo import digest as digest_rows
@@ -150,11 +149,6 @@ def test_thirteen_codes_go_into_a_word_the_first_as_the_digit_that_counts_least(
     words = [1 + 2 * 5 + 3 * 25 + 4 * 125, 5**13 - 1]
     assert np.frombuffer(stored.pack_codes(codes), "<u4").tolist() == words
     assert len(stored.pack_codes(codes.ravel()[:-1])) == 8
-
-
-def test_a_page_has_the_script_that_its_chapter_names_and_others_have_none():
-    pages = ("book/digits", "book/flat_advi", "book/moons", "digits", "book/teach/digits")
-    assert [find_script(page) for page in pages] == ["digit_pad.js", "hover.js", None, None, None]
 
 
 # --- what JavaScript computes is what Python computes

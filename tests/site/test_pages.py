@@ -8,9 +8,9 @@ from urllib.parse import unquote, urlsplit
 import nbformat
 import pytest
 from book_front import read_plain
-from book_lines import wrap_line
 from book_meta import summarise
 from book_search import prepare, spell_formula
+from book_site import wrap_line
 from docutils.core import publish_doctree
 from tools import binder_check, frames
 from tools.browser import find_axe_violations, open_context, open_page, open_tab
