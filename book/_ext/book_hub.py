@@ -1,4 +1,4 @@
-"""Links for nbgitpuller, and what machines carry a class."""
+"""What lecturers look up: the assignments, links for nbgitpuller, and what machines carry a class."""
 
 import html
 import json
@@ -7,12 +7,12 @@ import re
 from pathlib import Path
 from urllib.parse import urlencode
 
-import nbformat
-from book_pages import BOOK, ROOT, RawTable, list_chapters, read_title
-from book_teach import list_costs
+from book_pages import BOOK, ROOT, RawTable, list_chapters, open_binder, read_title
+from book_teach import list_costs, write_seconds
 from docutils import nodes
 
-RELEASES = BOOK / "teach" / "assignments" / "release"
+ASSIGNMENTS = BOOK / "teach" / "assignments"
+COSTS = BOOK / "data" / "assignment_cost.json"
 EXAMPLE_HUB = "https://hub.example.org"
 MACHINES = ((4, 16), (8, 32), (16, 64), (32, 128), (64, 256))  # cores, GB
 LIMIT_MB = 2048  # a student's limit in book/teach/hub
@@ -51,21 +51,29 @@ def list_targets():
     targets = [
         (caption, [(read_title(name), BOOK / f"{name}.ipynb") for name in names]) for caption, names in list_chapters()
     ]
-    return [*targets, ("Assignments", [(read_heading(path), path) for path in sorted(RELEASES.glob("*/*.ipynb"))])]
+    assignments = []
+    for source in sorted((ASSIGNMENTS / "source").glob("*.md")):
+        heading = re.search(r"^# (.+)$", source.read_text(encoding="utf8"), flags=re.MULTILINE).group(1)
+        assignments.append((heading, find_release(source.stem)))
+    return [*targets, ("Assignments", assignments)]
 
 
-def read_heading(path):
-    """First heading of a notebook."""
-    first = nbformat.read(path, as_version=4).cells[0].source
-    return re.search(r"^# (.+)$", first, flags=re.MULTILINE).group(1)
+def find_release(name):
+    """Path of what students get of an assignment."""
+    return ASSIGNMENTS / "release" / name / f"{name}.ipynb"
+
+
+def find_repository(config):
+    """The address and the branch that links lead to."""
+    options = config.html_theme_options
+    return options["repository_url"].rstrip("/"), options.get("repository_branch") or "main"
 
 
 class NbgitpullerLinks(RawTable):
     """One link for every chapter and assignment, and a field for the hub's address."""
 
     def run(self):
-        options = self.config.html_theme_options
-        repository, branch = options["repository_url"].rstrip("/"), options.get("repository_branch") or "main"
+        repository, branch = find_repository(self.config)
         rows = []
         for caption, targets in list_targets():
             rows.append([html.escape(caption)])
@@ -116,8 +124,42 @@ class ClassSizes(RawTable):
         return [self.show("Three classes, each student with 2 GB, caches warm", columns, rows, path)]
 
 
+def describe(source):
+    """Title, minutes, and the points of tests and of open questions of a source (text): (str, str, int, int)."""
+    title = re.search(r"^# Assignment \d+: (.+)$", source, flags=re.MULTILINE).group(1)
+    minutes = re.search(r"^20 points, about (\d+) minutes", source, flags=re.MULTILINE).group(1)
+    tests, questions = (re.findall(pattern, source) for pattern in (r"\bpoints: (\d+)", r'"points": (\d+)'))
+    return title, minutes, sum(map(int, tests)), sum(map(int, questions))
+
+
+class AssignmentList(RawTable):
+    """One row for each assignment: points, minutes, cost, and where to open the release."""
+
+    def run(self):
+        repository, branch = find_repository(self.config)
+        costs = {row["assignment"]: row for row in json.loads(COSTS.read_text())["rows"]}
+        rows, paths = [], [COSTS]
+        for source in sorted((ASSIGNMENTS / "source").glob("*.md")):
+            name = source.stem
+            title, minutes, tests, questions = describe(source.read_text(encoding="utf8"))
+            path = find_release(name).relative_to(ROOT).as_posix()
+            live = open_binder(self.config.html_theme_options, path)
+            notebook = f"{repository}/blob/{branch}/{path}"
+            rows.append([
+                f'<a href="{html.escape(notebook)}">{name}</a>: {html.escape(title)}',
+                f"{tests} + {questions}",
+                f"{minutes} min",
+                write_seconds(costs[name]["cpu_seconds"]),
+                f'<a href="{html.escape(live)}">{name[:2]} in Binder</a>',
+            ])  # fmt: skip
+            paths.append(source)
+        columns = ["Assignment", "Points: tests + read", "Time", "To run", "Try it"]
+        return [self.show("The six assignments", columns, rows, *paths)]
+
+
 def setup(app):
     """Add the directives."""
+    app.add_directive("assignment-list", AssignmentList)
     app.add_directive("nbgitpuller-links", NbgitpullerLinks)
     app.add_directive("class-sizes", ClassSizes)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -224,24 +224,21 @@ class ChapterCode(FromChapter):
 class ChapterTable(FromChapter):
     """``{chapter-table} moons The caption``: a printed table, or the :rows: and :columns: named, a ; between two.
 
-    ``:reveal:`` waits for a key, the rows named by ``:later:`` for one each.
+    ``:reveal:`` waits for a key.
     """
 
-    option_spec: ClassVar = dict.fromkeys(("rows", "columns", "later"), directives.unchanged_required)
+    option_spec: ClassVar = dict.fromkeys(("rows", "columns"), directives.unchanged_required)
     option_spec["reveal"] = directives.flag
 
     def show(self, chapter, caption):
         self.depend(find_notebook(chapter))
         wanted = {key: [name.strip() for name in value.split(";")] for key, value in self.options.items() if value}
-        later = wanted.pop("later", [])
         caption, table = find_table(chapter, caption)
         head, *body = [[round_cell(cell) for cell in row] for row in choose(table, **wanted)]
-        for name in later:
-            pick(name, dict.fromkeys(row[0] for row in body), "row")
         # the corner of a table without a name heads nothing
         columns = "".join(f'<th scope="col">{html.escape(name)}</th>' if name else "<td></td>" for name in head)
         rows = "".join(
-            f'<tr{" class=fragment" * (name in later)}><th scope="row">{html.escape(name)}</th>'
+            f'<tr><th scope="row">{html.escape(name)}</th>'
             + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells)
             + "</tr>"
             for name, *cells in body
@@ -288,8 +285,6 @@ def link_to_chapter(name, rawtext, text, lineno, inliner, options=None, content=
 
 
 NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?")
-
-
 WITH_ERROR = re.compile(r"(?P<value>-?\d[\d,]*\.?\d*) ± (?P<error>\d[\d,]*\.?\d*)(?: \(n=\d+\))?")
 
 

@@ -58,7 +58,7 @@ def find_faults(submitted, release):
     taken = {symbol.get_name() for symbol in locked if symbol.is_imported() or symbol.is_namespace()}
     for cell in submitted.cells:
         if cell.cell_type == "code" and _is_own(cell) and cell.source != given.get(_name(cell)):
-            touched = {_strip(match) for match in TOUCHES.findall(_read_code(cell.source))}
+            touched = {match.strip(" (.") for match in TOUCHES.findall(_read_code(cell.source))}
             touched = sorted(touched | _list_replaced(cell.source, taken))
             if touched:
                 found.append(f"read the answer {_name(cell)!r}: it speaks of {', '.join(touched)}.")
@@ -106,10 +106,6 @@ def _list_replaced(source, taken):
 
 def _name(cell):
     return cell.metadata.get("nbgrader", {}).get("grade_id") or "a cell of the student's own"
-
-
-def _strip(match):
-    return match.strip(" (.")
 
 
 def _read_code(source):

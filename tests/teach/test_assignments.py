@@ -12,7 +12,7 @@ import re
 import graded
 import nbformat
 import pytest
-from book_assignments import describe
+from book_hub import describe
 from tools import assignments, checks
 
 # nbgrader's own way with its database
