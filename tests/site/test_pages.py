@@ -1,6 +1,7 @@
 """What single pages and their parts do: the search, the front page, sliders, code that wraps; and what makes them."""
 
 import json
+import re
 from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -232,11 +233,20 @@ def test_on_a_phone_each_claim_is_a_card_with_a_verdict_in_words_and_a_sign(addr
 
 # --- pictures that move
 
-SLIDERS = {"group_sd": "hierarchical_trust", "new_category": "informed_priors"}  # and a page that shows it
+SLIDERS = {"group_sd": "hierarchical_trust", "growth_curve": "growth_curves", "new_category": "informed_priors"}
 
 
 def read_slider(name):
     return json.loads((BOOK / "_static" / "frames" / f"{name}.json").read_text())
+
+
+def test_every_picture_of_a_slider_is_on_a_page_and_is_tested():
+    found = {name: read_slider(name)["frames"] for name in frames.SLIDERS}
+    files = {f"{name}.json" for name in found} | {frame["file"] for made in found.values() for frame in made}
+    assert {path.name for path in frames.FOLDER.iterdir()} == files
+    shown = {name: path.stem for path in BOOK.glob("*.md") for name in re.findall("{frames} (.+)", path.read_text())}
+    assert shown == SLIDERS
+    assert set(found) == set(SLIDERS)
 
 
 @pytest.mark.parametrize("name", SLIDERS)
