@@ -16,20 +16,21 @@ import pymc as pm
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
-from bookkit import data, models, plots
+from bookkit import data, models, plots, versions
 from bookkit.cache import cached
 from bookkit.repo import BOOK
 from bookkit.repo import digest as digest_rows
 from hbnn import diagnostics, fuse, metrics, prediction, priors, sampling, symmetry
 
 from tools.stills import shrink
-from tools.stored import run_cells
+from tools.stored import list_cells, run_cells
 
 FOLDER = BOOK / "_static" / "frames"
 N_HIDDEN = (12, 12)
 SIZES = (0, 1, 2, 5, 10, 20, 50)  # points in the new category
 FACTORS = (0, 0.25, 0.5, 1, 4, 16)  # times the mean group sds of the posterior
 SEED = 1
+CELLS = {"growth_curve": ("growth_curves", "fig-growth-curves-result")}  # drawn by a chapter's cells, up to this one
 N_GRID = 40
 N_DRAWS = 1200  # of each of four chains, enough for the verdict to pass at every factor
 
@@ -52,8 +53,13 @@ def write_frames(name, label, frames):
         plt.close(figure)
         width, height = (round(100 * inches) for inches in figure.get_size_inches())
         found.append({"file": path.name, "value": value, "alt": alt, "width": width, "height": height})
-    slider = {"label": label, "frames": found}
+    slider = {"label": label, "frames": found} | ({"stamp": stamp(name)} if name in CELLS else {})
     (FOLDER / f"{name}.json").write_text(json.dumps(slider | {"digest": digest(slider)}, indent=1) + "\n")
+
+
+def stamp(name):
+    """What a slider that a chapter's own cells draw is made under (dict), as `bookkit.versions.stamp` tells it."""
+    return versions.stamp("\n".join(cell.source for cell in list_cells(*CELLS[name])))
 
 
 def digest(slider):
@@ -172,7 +178,7 @@ def describe_size(n, found):
 
 def draw_growth_curve():
     """One chick of `growth_curves` after 0 to 10 weighings, with the bands of the page."""
-    page = run_cells("growth_curves", "fig-growth-curves-result")
+    page = run_cells(*CELLS["growth_curve"])
     if not page["verdict"].converged:
         raise SystemExit(f"{page['verdict']}; a fit that fails is not shown")
     own, draws = page["own"], page["draws"]
