@@ -46,10 +46,6 @@ def tag(notebook):
     next(cell for cell in notebook.cells if cell.id == "combine-test").metadata["tags"] = ["skip-execution"]
 
 
-def tell(course):
-    return submissions.list_lines(course, NAME)
-
-
 def test_an_honest_notebook_is_not_spoken_of(course, capsys):
     assert submissions.main([str(course)]) == 0
     assert "Nothing to report" in capsys.readouterr().out
@@ -87,8 +83,9 @@ def test_the_solutions_are_not_spoken_of(name):
 )
 def test_a_trouble_is_told_with_the_students_name(course, how, said):
     hand_in(course, "bob", **how)
-    assert [line for line in tell(course) if line.startswith("bob: ") and said in line], tell(course)
-    assert not [line for line in tell(course) if line.startswith("ada")]
+    lines = submissions.list_lines(course, NAME)
+    assert [line for line in lines if line.startswith("bob: ") and said in line], lines
+    assert not [line for line in lines if line.startswith("ada")]
 
 
 def test_a_loop_without_an_end_and_a_notebook_that_was_not_graded_are_told_after_grading(course):
@@ -99,7 +96,7 @@ def test_a_loop_without_an_end_and_a_notebook_that_was_not_graded_are_told_after
     folder = course / "autograded" / "ada" / NAME
     folder.mkdir(parents=True)
     nbformat.write(graded, folder / f"{NAME}.ipynb")
-    assert tell(course) == [
+    assert submissions.list_lines(course, NAME) == [
         "ada: shrink-test ran into the time limit and counts 0: a loop without an end?",
         "bob: is not graded: look at what nbgrader autograde said, and run it again.",
     ]
