@@ -24,6 +24,62 @@ from hbnn.fusion._activations import njit
 from hbnn.fusion._rows import SortRows
 
 
+@njit
+def _factorise(A, sd, v, L, log_det):  # type: ignore[no-untyped-def]
+    """Cholesky's L of M = v I + S A S, written; the logarithm of its determinant, added to what is given."""
+    size = len(sd)
+    for j in range(size):
+        for k in range(j + 1):
+            x = sd[j] * A[j, k] * sd[k]
+            if j == k:
+                x += v
+            for q in range(k):
+                x -= L[j, q] * L[k, q]
+            if j == k:
+                L[j, j] = np.sqrt(x)
+                log_det += 2.0 * np.log(L[j, j])
+            else:
+                L[j, k] = x / L[k, k]
+    return log_det
+
+
+@njit
+def _invert(L, sd, t, P):  # type: ignore[no-untyped-def]
+    """P = S M⁻¹ S, written column by column; t is room to compute in."""
+    size = len(sd)
+    for q in range(size):
+        for j in range(size):
+            x = sd[q] if j == q else 0.0
+            for k in range(j):
+                x -= L[j, k] * t[k]
+            t[j] = x / L[j, j]
+        for j in range(size - 1, -1, -1):
+            x = t[j]
+            for k in range(j + 1, size):
+                x -= L[k, j] * t[k]
+            t[j] = x / L[j, j]
+        for j in range(size):
+            P[j, q] = sd[j] * t[j]
+
+
+@njit
+def _add_slopes(A, P, t, sd, v, d_mu, d_sd):  # type: ignore[no-untyped-def]
+    """A group's share of the gradients of mu and sd, added to them; the trace of P A."""
+    size, trace = len(sd), 0.0
+    for j in range(size):
+        x = A[j, j]
+        for k in range(size):  # (A P A)_jj
+            inner = 0.0
+            for q in range(size):
+                inner += P[k, q] * A[q, j]
+            x -= A[j, k] * inner
+            if j == k:
+                trace += inner
+        d_mu[j] += t[j]
+        d_sd[j] += sd[j] * (t[j] * t[j] - x / v)
+    return trace
+
+
 @lru_cache
 def make_kernel() -> Callable:
     """The log likelihood and its gradient, compiled: a function of units (row, unit), y (row,), order (row,), first
@@ -61,31 +117,8 @@ def make_kernel() -> Callable:
                 for k in range(j):
                     A[k, j] = A[j, k]
             log_det = (n - size) * np.log(v)
-            for j in range(size):  # Cholesky: M = L L'
-                for k in range(j + 1):
-                    x = sd[j] * A[j, k] * sd[k]
-                    if j == k:
-                        x += v
-                    for q in range(k):
-                        x -= L[j, q] * L[k, q]
-                    if j == k:
-                        L[j, j] = np.sqrt(x)
-                        log_det += 2.0 * np.log(L[j, j])
-                    else:
-                        L[j, k] = x / L[k, k]
-            for q in range(size):  # P = S M⁻¹ S, column by column
-                for j in range(size):
-                    x = sd[q] if j == q else 0.0
-                    for k in range(j):
-                        x -= L[j, k] * t[k]
-                    t[j] = x / L[j, j]
-                for j in range(size - 1, -1, -1):
-                    x = t[j]
-                    for k in range(j + 1, size):
-                        x -= L[k, j] * t[k]
-                    t[j] = x / L[j, j]
-                for j in range(size):
-                    P[j, q] = sd[j] * t[j]
+            log_det = _factorise(A, sd, v, L, log_det)
+            _invert(L, sd, t, P)
             for j in range(size):  # the mean of the read-outs, given the group's rows
                 x = 0.0
                 for k in range(size):
@@ -94,7 +127,7 @@ def make_kernel() -> Callable:
                 square -= x * c[j]
                 t[j] = 0.0
             total -= 0.5 * (log_det + square / v + n * np.log(2.0 * np.pi))
-            alpha_square, trace = 0.0, 0.0
+            alpha_square = 0.0
             for place in range(first[g], first[g + 1]):  # alpha = (y - H readout) / sigma², t = H' alpha
                 i = order[place]
                 alpha = y[i]
@@ -109,17 +142,7 @@ def make_kernel() -> Callable:
                         x -= units[i, k] * P[k, j]
                     d_units[i, j] = x
                     t[j] += units[i, j] * alpha
-            for j in range(size):
-                x = A[j, j]
-                for k in range(size):  # (A P A)_jj
-                    inner = 0.0
-                    for q in range(size):
-                        inner += P[k, q] * A[q, j]
-                    x -= A[j, k] * inner
-                    if j == k:
-                        trace += inner
-                d_mu[j] += t[j]
-                d_sd[j] += sd[j] * (t[j] * t[j] - x / v)
+            trace = _add_slopes(A, P, t, sd, v, d_mu, d_sd)
             d_sigma += sigma * (alpha_square - (n - trace) / v)
         return total, d_sigma
 
