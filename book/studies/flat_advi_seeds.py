@@ -4,7 +4,7 @@ from bookkit import data, models
 from hbnn import metrics, prediction, sampling
 
 MEASURED = False
-START_SDS = (0.6931, 0.1)  # PyMC's own, log(2), and the one that was chosen on another data set (`flat_advi_start`)
+START_SDS = (0.6931, 0.1)  # PyMC's own, log(2), and the one that was chosen on another data set
 CASES = [{"start_sd": sd, "seed": seed} for sd in START_SDS for seed in range(1, 21)]
 
 

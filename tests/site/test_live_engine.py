@@ -4,7 +4,6 @@ The code runs in the Node that Playwright carries, and its workers in Chromium. 
 JAX's random numbers, PyMC's densities, nutpie's draws, and the diagnostics of ArviZ and the book.
 """
 
-import json
 import math
 import re
 from functools import partial
@@ -16,12 +15,10 @@ import pytest
 import xarray as xr
 from arviz_stats.base import array_stats
 from bookkit import data, models
-from bookkit.report import DATA
 from hbnn import diagnostics, fuse, prediction, sampling
 from jax.extend.random import threefry_2x32
 from pytensor.compile.mode import Mode
 from scipy import stats
-from studies import live_calibration
 from studies._node import LIVE, MODULES, run_in_node, run_in_page
 from tools.browser import launch_chromium, open_page, serve
 
@@ -358,17 +355,6 @@ def test_a_seed_gives_the_same_draws_and_another_seed_or_chain_others():
     first, again, *others = np.array(run_in_node(code, model=FLAT))
     assert np.array_equal(first, again)
     assert not np.intersect1d(first, others).size
-
-
-@pytest.mark.parametrize(("model", "n_tests"), [("flat", 4), ("hierarchical", 7)])
-def test_simulated_truths_lie_anywhere_among_the_draws(model, n_tests):
-    """The record of `studies live_calibration`; an honest sampler fails once in a hundred, by Bonferroni."""
-    rows = json.loads((DATA / "live_calibration.json").read_text())["rows"]
-    rows = [row for row in rows if row["model"] == model]
-    names = [name for name, rank in rows[0].items() if name.startswith("rank of ") and rank is not None]
-    assert (len(rows), len(names)) == (live_calibration.N_SIMULATIONS[model], n_tests)
-    ranks = (np.array([[row[name] for row in rows] for name in names]) + 0.5) / (live_calibration.N_RANKS + 1)
-    assert min(stats.kstest(of_one, "uniform").pvalue for of_one in ranks) > 0.01 / 11
 
 
 # --- diagnostics

@@ -23,7 +23,7 @@ from studies._tasks import PACKAGES
 TABLES = {name: table for name in names() if (table := read(name))}
 COMPARED = [name for name in TABLES if not load(name).MEASURED]
 STAMP = _checks.STAMP
-LIGHT = ("calibration", "cheaper_ways", "curve_rivals", "flat_advi_seeds", "live_calibration")
+LIGHT = ("calibration", "cheaper_ways", "curve_rivals", "flat_advi_seeds")
 HEAVY = 60  # CPU-seconds
 
 
