@@ -40,9 +40,13 @@ def make_kernels(activations: tuple[Activation, ...], dtype: str, has_bias: bool
     back : function of units, the outputs' cotangents (point, output), order, first, theta, sizes, plan, and the arrays
         that gradients are written to: one shaped like theta, and one like X, or (0, 0) where it is not wanted
     """
+    return _make_forward(activations, dtype, has_bias), _make_back(activations, dtype, has_bias)
+
+
+def _make_forward(activations: tuple[Activation, ...], dtype: str, has_bias: bool) -> Callable:
     lanes, number = LANES[dtype], np.dtype(dtype).type
     zero = number(0)
-    find_places, go_up, go_back = make_networks(activations, dtype, has_bias)
+    find_places, go_up, _ = make_networks(activations, dtype, has_bias)
 
     @njit
     def forward(X, order, first, theta, sizes, plan, out):  # type: ignore[no-untyped-def]
@@ -76,6 +80,14 @@ def make_kernels(activations: tuple[Activation, ...], dtype: str, has_bias: bool
                 stop += columns * n_rows
         return units
 
+    return forward
+
+
+def _make_back(activations: tuple[Activation, ...], dtype: str, has_bias: bool) -> Callable:
+    lanes, number = LANES[dtype], np.dtype(dtype).type
+    zero = number(0)
+    find_places, _, go_back = make_networks(activations, dtype, has_bias)
+
     @njit
     def back(units, cotangent, order, first, theta, sizes, plan, gradient, to_points):  # type: ignore[no-untyped-def]
         places, n_rows = find_places(sizes, plan)
@@ -103,7 +115,7 @@ def make_kernels(activations: tuple[Activation, ...], dtype: str, has_bias: bool
                             to_points[order[start + k], f] = delta[f, k]
                 stop += columns * n_rows
 
-    return forward, back
+    return back
 
 
 class _Networks(Networks):
