@@ -98,6 +98,7 @@ lint: $(INSTALLED)  ## ruff, codespell, who imports whom, types of the library a
 	$(BIN)/uv tool run --quiet --python $(BIN)/python --from import-linter==2.17 lint-imports pyproject.toml --no-logo --no-cache
 	$(BIN)/uv tool run --quiet --python $(BIN)/python mypy@2.4.1 --python-executable $(BIN)/python
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-actions .github/actions/*/action.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms $(filter-out %/config.yml,$(wildcard .github/ISSUE_TEMPLATE/*.yml))
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml

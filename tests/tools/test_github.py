@@ -17,7 +17,8 @@ MADE = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.
 
 
 def test_actions_of_others_are_pinned_to_one_commit_each():
-    actions = re.findall(r"uses: (?!\./)(.+)", "\n".join(WORKFLOWS.values()))
+    texts = [*WORKFLOWS.values(), *(path.read_text() for path in GITHUB.glob("actions/*/action.yml"))]
+    actions = re.findall(r"uses: (?!\./)(.+)", "\n".join(texts))
     assert [action for action in actions if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action)] == []
     assert len({action.partition("@")[0] for action in actions}) == len(set(actions))
 
@@ -34,6 +35,9 @@ def test_only_these_jobs_may_change_anything():
         ("release", "tag"): {"contents"},
         **{(name, "report"): {"issues"} for name in ("weekly", "nightly", "report")},
     }
+    may_push = [job["steps"] for job in JOBS.values() if job["permissions"].get("contents") == "write"]
+    assert "make " not in str(may_push)  # nor any other way to our packages
+    assert ".github/actions/python" not in str(may_push)
 
 
 def test_nothing_goes_out_before_its_tests_have_passed():
@@ -44,6 +48,7 @@ def test_nothing_goes_out_before_its_tests_have_passed():
             (before,) = [job["needs"]] if isinstance(job["needs"], str) else job["needs"]
             job = JOBS[name, before]
         assert (before, job.get("with", {}).get("target", "test")) == ("test", target)
+        assert job["if"] == "github.ref == 'refs/heads/main' || startsWith(github.ref, 'refs/tags/')"
 
 
 def test_what_is_made_is_in_the_makefile():
