@@ -1,6 +1,6 @@
 # The book's commands. `make help` lists them. Each does its own set-up.
 .DEFAULT_GOAL := help
-.PHONY: help site pairs serve pdf binder-check assignments test test-all faults chapters studies bench browser lint lock
+.PHONY: help site pairs serve pdf binder-check assignments test test-all coverage faults chapters studies bench browser lint lock
 SHELL := /bin/bash
 BIN := .venv/bin
 INSTALLED := .venv/.installed
@@ -56,6 +56,11 @@ endif
 
 test-all: pairs  ## everything: all chapters, rows of every study, all wrong answers (an hour)
 	$(TEST) book tests
+
+coverage: pairs  ## the share of lines of hbnn and bookkit that their modules' tests run (what Numba compiles counts as not run)
+	@mkdir -p _build
+	$(BIN)/coverage run -m pytest -q -m "not slow" tests/hbnn tests/bookkit
+	$(BIN)/coverage report --skip-covered
 
 faults: $(INSTALLED)  ## plant faults in the sources, one at a time, and say which test notices (FILE=metrics, or SAMPLE=100 SEED=1)
 	$(BIN)/python -m tools.faults $(FILE) $(if $(SAMPLE),--sample $(SAMPLE) --seed $(or $(SEED),0))
