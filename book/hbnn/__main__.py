@@ -7,12 +7,14 @@ python -m hbnn hives.csv --group hive --outcome gain --predict asked.csv --repor
 import argparse
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from hbnn import tables
 from hbnn._text import join
-from hbnn.tables._read import KINDS, check_columns, read_csv
+from hbnn.tables._read import check_columns, read_csv
 from hbnn.tables._rivals import NAMES
+from hbnn.tables._table import KINDS
 
 
 def _read_cycle(text: str) -> tuple[str, float]:
@@ -57,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             check_columns(frame, used, path.name)
             asked["features"] = names = [name for name in frame.columns if name not in used]
             print(f"Features: {join(map(repr, names))}; --features names fewer.")
-        found = tables.answer(asked.pop("table"), **asked)
+        found = tables.answer(asked.pop("table"), progress=partial(print, flush=True), **asked)
     except (ValueError, OSError) as error:
         print(error, file=sys.stderr)
         return 1

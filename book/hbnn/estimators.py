@@ -20,8 +20,9 @@ except ImportError as e:
 from hbnn._types import Array, Floats
 from hbnn.tables._network import Compiled, Sampler, compile_network, fit_network, predict
 from hbnn.tables._predictions import Prediction, score_rows, tabulate_predictions
-from hbnn.tables._read import NUMBERS, AskedKind, Table, read_table
+from hbnn.tables._read import read_table
 from hbnn.tables._rivals import MOST, RUN
+from hbnn.tables._table import NUMBERS, AskedKind, Table
 
 _compiled: dict[tuple[Any, ...], Compiled] = {}  # the last ones, as the folds of a search differ in their rows alone
 
@@ -144,27 +145,39 @@ class HierarchicalRegressor(RegressorMixin, _Network):
 
     Parameters
     ----------
-    group : name, or place, of the column of X that says which group a row is of; all others are features, of numbers or
-        words, as in `tables.read_table`
-    second_group : of another grouping, as there
-    kind : "real", which None says, too, "heavy", "counts" or "share"
-    n_units, vary : as in `tables.build_network`
-    sampler : what to change in 4 chains of 500 draws
-    most : runs of them, at most, as in `tables.fit_network`
-    cores : as in `sampling.sample_nuts`
+    group : str or int
+        Name, or place, of the column of X that says which group a row is of; all others are features, of numbers or
+        words, as in `tables.read_table`.
+    second_group : str or int, optional
+        Of another grouping, as there.
+    kind : {"real", "heavy", "counts", "share"}, optional
+        None says "real", too.
+    n_units, vary
+        As in `tables.build_network`.
+    sampler : dict, optional
+        What to change in 4 chains of 500 draws.
+    most : int
+        Runs of them, at most, as in `tables.fit_network`.
+    cores : int
+        As in `sampling.sample_nuts`.
+    random_state : int or RandomState, optional
+        As scikit-learn has it.
 
     Attributes
     ----------
-    fit_ : what `tables.fit_network` returns, for `tables.predict_new_group` and `tables.save_fit`
+    fit_ : Fit
+        What `tables.fit_network` returns, for `tables.predict_new_group` and `tables.save_fit`.
 
     Examples
     --------
-    Goes on from `tables.fit_network`. The same rows, in few and short chains:
+    Few and short chains, to be quick:
 
-    >>> from hbnn import HierarchicalRegressor
+    >>> from hbnn import HierarchicalRegressor, tables
     >>> from sklearn.model_selection import cross_val_score
-    >>> model = HierarchicalRegressor("field", n_units=2, sampler=short, random_state=1)
+    >>> frame = tables.example_frame()
     >>> X, y = frame[["field", "rain"]], frame["wheat"]
+    >>> short = {"chains": 2, "draws": 200, "tune": 300}
+    >>> model = HierarchicalRegressor("field", n_units=2, sampler=short, random_state=1)
     >>> bool(cross_val_score(model, X, y, cv=2).mean() > 0.8)  # R²
     True
     >>> low, high = model.fit(X, y).predict_interval(X, level=0.9).T
@@ -187,13 +200,12 @@ class HierarchicalClassifier(ClassifierMixin, _Network):
 
     Examples
     --------
-    Goes on from `tables.build_network`.
-
-    >>> from hbnn import HierarchicalClassifier
-    >>> model = HierarchicalClassifier("field", n_units=2, sampler={"draws": 100, "tune": 200}, most=1, random_state=1)
-    >>> X, y = frame[["field", "rain"]], np.where(frame["wheat"] > 5, "much", "little")
+    >>> from hbnn import HierarchicalClassifier, tables
+    >>> frame = tables.example_frame()
+    >>> X, y = frame[["field", "rain"]], frame["good"]
+    >>> model = HierarchicalClassifier("field", n_units=2, sampler={"draws": 100, "tune": 200}, most=2, random_state=1)
     >>> model.fit(X, y).predict_proba(X).shape, model.classes_.tolist()
-    ((60, 2), ['little', 'much'])
+    ((60, 2), ['no', 'yes'])
     >>> bool(model.score(X, y) > 0.8)
     True
     """

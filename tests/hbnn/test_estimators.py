@@ -1,14 +1,14 @@
 """The network as a regressor and a classifier of scikit-learn: its checks, and that it says what the functions say."""
 
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from hbnn import HierarchicalClassifier, HierarchicalRegressor, Refused, estimators, tables
-from hbnn.tables import _network
+from hbnn.tables import _model, _network
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_predict, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -18,8 +18,9 @@ N_DRAWS = 20
 
 def fit_lines(rows, *, seed, **_):
     """In place of NUTS, for which a network would be compiled in each check: a line, with a level for each group."""
-    _network._check_rows(rows)
-    X, y, scale = _network._standardise(rows)
+    _model.check_rows(rows)
+    scales = _model.Scales.measure(rows)
+    X, y = scales.scale_features(rows), scales.scale_outcome(rows)
     if rows.classes:
         y = 6.0 * (np.eye(len(rows.classes))[rows.y] if rows.kind == "classes" else rows.y) - 3
     w1, rng, n = 0.1 * np.eye(X.shape[1]), np.random.default_rng(seed), N_DRAWS
@@ -32,8 +33,8 @@ def fit_lines(rows, *, seed, **_):
         draws[name] = each + 0.01 * rng.normal(size=(n, *each.shape))
     if rows.second_group is not None:
         draws |= {"c": rng.normal(size=(n, len(rows.second_groups))), "c_sd": np.ones(n)}
-    parts = (rows.groups, rows.features, rows.classes, rows.kind, *scale, None, rows.levels, rows.fills, rows.share)
-    return _network.Fit(draws, *parts, rows.second_groups)
+    schema = {part.name: getattr(rows, part.name) for part in fields(tables.Schema)} | {"ordered": False}
+    return _network.Fit(draws=draws, scales=scales, **schema)
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def asked(monkeypatch):
 
     monkeypatch.setattr(estimators, "_compile", lambda rows, **options: options)
     monkeypatch.setattr(estimators, "fit_network", fit)
-    monkeypatch.setattr(_network, "LEAST_ROWS", 1)  # of a class: the checks have small data
+    monkeypatch.setattr(_model, "LEAST_ROWS", 1)  # of a class: the checks have small data
     return found
 
 

@@ -8,11 +8,12 @@ import numpy as np
 import xarray as xr
 
 from hbnn._refused import Refused
+from hbnn.tables._model import Scales
 from hbnn.tables._network import Fit
 
 FORMAT = "hbnn.tables.Fit 1"
 TUPLES = ("groups", "second_groups", "features", "classes")
-TEXTS = (*TUPLES, "kind", "level", "spread", "levels", "fills", "share", "weight", "read_as")
+TEXTS = (*TUPLES, "kind", "levels", "fills", "share", "weight", "read_as")
 
 
 def save_fit(path: str | Path, fit: Fit) -> None:
@@ -22,7 +23,9 @@ def save_fit(path: str | Path, fit: Fit) -> None:
 
     Parameters
     ----------
-    path : by custom ``*.nc``; a fit that is there is replaced
+    path : path
+        By custom ``*.nc``; a fit that is there is replaced.
+    fit : Fit
 
     Raises
     ------
@@ -31,10 +34,12 @@ def save_fit(path: str | Path, fit: Fit) -> None:
 
     Examples
     --------
-    Goes on from `predict`.
-
     >>> import tempfile
     >>> from pathlib import Path
+    >>> from hbnn import tables
+    >>> frame = tables.example_frame()
+    >>> rows = tables.read_table(frame, group="field", features=["rain"], outcome="wheat")
+    >>> fit = tables.fit_network(rows, seed=1, n_units=0, sampler={"chains": 2, "draws": 200, "tune": 300})
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     tables.save_fit(Path(folder, "wheat.nc"), fit)
     ...     kept = tables.load_fit(Path(folder, "wheat.nc"))
@@ -42,11 +47,12 @@ def save_fit(path: str | Path, fit: Fit) -> None:
     True
     """
     path = Path(path)
-    arrays = fit.draws | {"center": fit.center, "width": fit.width}
+    arrays, scales = fit.draws | {"center": fit.scales.center, "width": fit.scales.width}, fit.scales
     if fit.chain_weights is not None:
         arrays["chain_weights"] = fit.chain_weights
     data = xr.Dataset({name: (_name_axes(name, np.ndim(v)), v) for name, v in arrays.items()})
-    data.attrs = {"format": FORMAT, "fit": json.dumps({name: getattr(fit, name) for name in TEXTS})}
+    texts = {name: getattr(fit, name) for name in TEXTS} | {"level": scales.level, "spread": scales.spread}
+    data.attrs = {"format": FORMAT, "fit": json.dumps(texts)}
     part = path.with_name(f".{path.name}.part")
     try:
         data.to_netcdf(part, engine="scipy")
@@ -65,12 +71,18 @@ def load_fit(path: str | Path) -> Fit:
 
     Examples
     --------
-    Goes on from `save_fit`.
+    `save_fit` shows how a fit is kept. What is none is refused:
 
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from hbnn import tables
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     tables.save_fit(Path(folder, "wheat.nc"), fit)
-    ...     tables.load_fit(Path(folder, "wheat.nc")).groups
-    ('a', 'b', 'c')
+    ...     written = Path(folder, "wheat.nc").write_text("no fit")
+    ...     try:
+    ...         tables.load_fit(Path(folder, "wheat.nc"))
+    ...     except ValueError as error:
+    ...         print(str(error)[-27:])
+    wanted: what save_fit wrote
     """
     try:
         with xr.open_dataset(path, engine="scipy") as opened:
@@ -84,9 +96,9 @@ def load_fit(path: str | Path) -> Fit:
     texts["share"] = tuple(texts["share"]) if texts.get("share") else None
     texts["levels"] = {name: tuple(words) for name, words in texts["levels"].items()}
     arrays = {str(name): values.values for name, values in data.items()}
-    texts |= {name: arrays.pop(name) for name in ("center", "width")}
+    scales = Scales(arrays.pop("center"), arrays.pop("width"), texts.pop("level"), texts.pop("spread"))
     weights = arrays.pop("chain_weights", None)
-    return Fit(draws=arrays, verdict=None, chain_weights=weights, **texts)
+    return Fit(draws=arrays, scales=scales, ordered="start" in arrays, chain_weights=weights, **texts)
 
 
 def _name_axes(name: str, n_axes: int) -> list[str]:

@@ -15,7 +15,8 @@ from hbnn import diagnostics, metrics
 from hbnn import prediction as networks
 from hbnn._refused import Refused
 from hbnn._types import Floats, Named
-from hbnn.tables._read import FIGURES, NUMBERS, REAL_FIGURES, Kind, Split, Table, find_groups, name_figures
+from hbnn.tables._splits import Split
+from hbnn.tables._table import FIGURES, NUMBERS, REAL_FIGURES, Kind, Table, find_groups, name_figures
 
 
 @dataclass(frozen=True)
@@ -118,17 +119,25 @@ class Precision:
 def measure_precision(draws: Floats, noise: Floats | None = None) -> Precision:
     """Monte Carlo errors of the means of some rows, and of the ends of their intervals.
 
+    Effective draws count disagreement between chains (Vehtari et al., 2021).
+
     Parameters
     ----------
-    draws : (chain, draw, row), real means or probabilities; or (chain, draw, row, class)
-    noise : (chain, draw, 1) or (chain, draw, row), sd of a number about its mean
+    draws : array
+        (chain, draw, row), real means or probabilities; or (chain, draw, row, class).
+    noise : array, optional
+        (chain, draw, 1) or (chain, draw, row), sd of a number about its mean.
 
-    Source: Vehtari et al. (2021), Bayesian Analysis 16, for effective draws that count disagreement between chains.
+    References
+    ----------
+    - Vehtari et al. (2021), Bayesian Analysis 16.
 
     Examples
     --------
-    Goes on from `Precision`; probabilities of two rows, by four chains.
+    Probabilities of two rows, by four chains:
 
+    >>> import numpy as np
+    >>> from hbnn import tables
     >>> p = np.random.default_rng(2).beta(3, 3, (4, 500, 2))
     >>> tables.measure_precision(p).usable
     True
@@ -156,14 +165,14 @@ def measure_precision(draws: Floats, noise: Floats | None = None) -> Precision:
     return Precision(error, spread, ignorance)
 
 
-def weigh_chains(lpd: Floats) -> Floats:
-    """Weights (chain,) with which chains predict left-out rows best as a mixture: stacking.
+def stacking_weights(lpd: Floats) -> Floats:
+    """Weights (chain,) with which chains predict left-out rows best as a mixture, from log densities (chain, row).
 
-    Parameters
+    The stacking of Yao, Vehtari and Gelman (2022).
+
+    References
     ----------
-    lpd : (chain, row), log predictive densities of rows that a chain has not seen
-
-    Source: Yao, Vehtari and Gelman (2022), Stacking for Non-mixing Bayesian Computations, JMLR 23.
+    - Yao, Vehtari and Gelman (2022), Stacking for Non-mixing Bayesian Computations, JMLR 23.
     """
     density, weights = np.exp(lpd - lpd.max(axis=0)), np.full(len(lpd), 1 / len(lpd))
     for _ in range(1000):  # expectation and maximisation: each step raises the mixture's score
@@ -171,10 +180,13 @@ def weigh_chains(lpd: Floats) -> Floats:
     return weights
 
 
-def leave_out(loglik: Floats) -> Floats:
-    """Log predictive density of each row by draws that did not see it, (row,), from log densities (draw, row).
+def leave_one_out_density(loglik: Floats) -> Floats:
+    """Log predictive density of each row by draws that did not see it, (row,), from log densities (draw, row), by
+    truncated importance sampling (Ionides, 2008).
 
-    Source: Ionides (2008), Truncated Importance Sampling, Journal of Computational and Graphical Statistics 17.
+    References
+    ----------
+    - Ionides (2008), Journal of Computational and Graphical Statistics 17.
     """
     ratio = np.exp(loglik.min(axis=0) - loglik)  # at most 1
     ratio = np.minimum(ratio, ratio.mean(axis=0) * np.sqrt(len(ratio)))
@@ -187,26 +199,42 @@ def leave_out(loglik: Floats) -> Floats:
 def predict_rows(
     posterior: Named, split: Split, rows: Table, *, activation: Literal["tanh", "relu"] = "tanh"
 ) -> Floats:
-    """P(y = 1) of each row, (chain, draw, row), by the network of its group, in a model of your own that saw a split.
+    """P(y = 1) of each row by the network of its group, in a model of your own that saw a split.
 
     Parameters
     ----------
-    posterior, activation : as in `prediction.predict_groups`
-    rows : the same table or another one with the same features; an outcome is not used
+    posterior : dict or Dataset
+        As in `prediction.predict_groups`.
+    split : Split
+    rows : Table
+        The same table or another one with the same features; an outcome is not used.
+    activation : {"tanh", "relu"}
+        As in `prediction.predict_groups`.
+
+    Returns
+    -------
+    array
+        (chain, draw, row).
 
     Raises
     ------
     Refused
-        For other features, or in another order, and an unknown group; ValueError for a posterior of other groups.
+        For other features, or in another order, and an unknown group.
+    ValueError
+        For a posterior of other groups.
 
     Examples
     --------
-    Goes on from `split_rows`. Draws of weights of the right shapes stand for a posterior:
+    Draws of weights of the right shapes stand for a posterior:
 
-    >>> weights = {"w1": rng.normal(size=(4, 25, 2, 2, 5)), "w2": rng.normal(size=(4, 25, 2, 5))}
-    >>> draws = tables.predict_rows(weights, split, rows)
-    >>> draws.shape
-    (4, 25, 40)
+    >>> import numpy as np
+    >>> from hbnn import tables
+    >>> frame = tables.example_frame()
+    >>> rows = tables.read_table(frame, group="field", features=["rain"], outcome="good")
+    >>> split, rng = tables.split_rows(rows, seed=1), np.random.default_rng(1)
+    >>> weights = {"w1": rng.normal(size=(4, 25, 3, 1, 5)), "w2": rng.normal(size=(4, 25, 3, 5))}
+    >>> tables.predict_rows(weights, split, rows).shape
+    (4, 25, 60)
     """
     if rows.kind not in (None, "binary"):
         raise Refused(f"rows of kind {rows.kind!r}; wanted: two classes")
@@ -223,7 +251,7 @@ def predict_rows(
     return p
 
 
-def disperse(mean: Floats, dispersion: Floats | float) -> Floats:
+def count_sd(mean: Floats, dispersion: Floats | float) -> Floats:
     """Standard deviation of counts whose rates vary by a share of their mean: none is a Poisson."""
     return np.sqrt(mean + (dispersion * mean) ** 2)
 
@@ -263,13 +291,18 @@ def score_rows(prediction: Prediction | ArrayLike, rows: Table) -> Floats:
 
     Parameters
     ----------
-    prediction : of these rows; or (…, row) probabilities of the second of two classes
+    prediction : Prediction or array
+        Of these rows; or (…, row) probabilities of the second of two classes.
+    rows : Table
 
     Examples
     --------
-    Goes on from `predict_rows`.
-
-    >>> mean, density = draws.mean(axis=(0, 1)), np.exp(tables.score_rows(draws, rows))
+    >>> import numpy as np
+    >>> from hbnn import tables
+    >>> frame = tables.example_frame()
+    >>> rows = tables.read_table(frame, group="field", features=["rain"], outcome="good")
+    >>> draws = np.random.default_rng(1).uniform(size=(100, 60))
+    >>> mean, density = draws.mean(axis=0), np.exp(tables.score_rows(draws, rows))
     >>> bool(np.allclose(density, np.where(rows.y == 1, mean, 1 - mean)))
     True
     """
@@ -300,10 +333,14 @@ def tabulate_predictions(
 
     Parameters
     ----------
-    prediction : as in `score_rows`; of a single draw, as of a rival that is no posterior, nothing can be said of
-        ignorance, and what hangs on it is NaN (an empty field in the file)
-    interval : share between "low" and "high"; all intervals are equal-tailed
-    extra : further columns, (row,) or one value for all
+    rows : Table
+    prediction : Prediction or array
+        As in `score_rows`; of a single draw, as of a rival that is no posterior, nothing can be said of ignorance, and
+        what hangs on it is NaN (an empty field in the file).
+    interval : float
+        Share between "low" and "high"; all intervals are equal-tailed.
+    extra : dict, optional
+        Further columns, (row,) or one value for all.
 
     Returns
     -------
@@ -318,14 +355,18 @@ def tabulate_predictions(
     Raises
     ------
     Refused
-        For a column with the name of a new one; ValueError for a prediction of other rows and an odd interval.
+        For a column with the name of a new one.
+    ValueError
+        For a prediction of other rows and an odd interval.
 
     Examples
     --------
-    Goes on from `predict_rows`.
-
-    >>> tables.tabulate_predictions(rows, draws).columns.tolist()
-    ['row', 'clinic', 'well', 'probability', 'low', 'high', 'noise', 'ignorance']
+    >>> import numpy as np
+    >>> from hbnn import tables
+    >>> frame = tables.example_frame()
+    >>> rows = tables.read_table(frame, group="field", features=["rain"], outcome="good")
+    >>> tables.tabulate_predictions(rows, np.random.default_rng(1).uniform(size=(100, 60))).columns.tolist()
+    ['row', 'field', 'good', 'probability', 'low', 'high', 'noise', 'ignorance']
     """
     prediction = _to_prediction(prediction, rows)
     draws, kind, extra = prediction.draws, prediction.kind, dict(extra or {})
@@ -405,24 +446,27 @@ def write_predictions(
 ) -> pd.DataFrame:
     """Write what `tabulate_predictions` returns into a CSV file, all or nothing; earlier predictions are replaced.
 
-    Figures are written with six digits.
+    Figures are written with six digits. Parameters are those of `tabulate_predictions`.
 
     Raises
     ------
     ValueError
-        Where a file of something else is there: your own table is never written over. OSError without a folder.
+        Where a file of something else is there: your own table is never written over.
+    OSError
+        Without a folder.
 
     Examples
     --------
-    Goes on from `predict_rows`.
-
     >>> import tempfile
     >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from hbnn import tables
+    >>> frame = tables.example_frame()
+    >>> rows = tables.read_table(frame, group="field", features=["rain"], outcome="good")
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     written = tables.write_predictions(Path(folder, "predictions.csv"), rows, draws)
-    ...     again = pd.read_csv(Path(folder, "predictions.csv"))
-    >>> again.shape == written.shape == (40, 8)
-    True
+    ...     written = tables.write_predictions(Path(folder, "predictions.csv"), rows, np.full((2, 60), 0.4))
+    ...     Path(folder, "predictions.csv").read_text().splitlines()[1]
+    '0,a,yes,0.4,0.4,0.4,0.970951,0.0'
     """
     path, prediction = check_path(path), _to_prediction(prediction, rows)
     frame = tabulate_predictions(rows, prediction, interval=interval, extra=extra)

@@ -1,36 +1,38 @@
-"""A table with a group, features and an outcome: read, checked, and split.
+"""A table with a group, features and an outcome: read and checked.
 
 What cannot be used is refused, with the column, the group and the rows; no row is dropped. A feature that is missing in
 some rows is filled in, and the rows are marked. What looks odd and may be right is a note.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
-from scipy.special import logit
+from numpy.typing import NDArray
 
-from hbnn._checks import check_count, check_seed
 from hbnn._refused import Refused
 from hbnn._text import guess, join
 from hbnn._types import Array, Floats
+from hbnn.tables._table import (
+    KINDS,
+    MOST_CLASSES,
+    NUMBERS,
+    WEIGHTED,
+    AskedKind,
+    Kind,
+    Places,
+    Schema,
+    Table,
+    measure_bulk,
+    say_rows,
+)
 
-if TYPE_CHECKING:
-    from hbnn.tables._network import Fit
-
-type Kind = Literal["binary", "real", "heavy", "classes", "counts", "share"]
-type AskedKind = Kind | Literal["ordered"]
-type Places = NDArray[np.intp]
 type Mask = NDArray[np.bool_]
 type Source = str | Path | pd.DataFrame
-KINDS: tuple[AskedKind, ...] = ("binary", "real", "heavy", "classes", "ordered", "counts", "share")
-NUMBERS = ("real", "heavy", "counts", "share")  # kinds without classes
-WEIGHTED = ("real", "heavy", "share")
-MOST_CLASSES = 20
 AMBIGUOUS = 10  # so many whole numbers may be names or amounts
 FEW = 3  # rows or values that a message names
 NOTHING = ("", "NA", "N/A", "n/a", "#NA", "#N/A", "<NA>", "NaN", "nan", "-NaN", "-nan", "NULL", "null", "None")
@@ -46,104 +48,73 @@ GERMAN = r"(\d{1,2})\.(\d{1,2})\.(\d{4})(?: (\d{1,2})(:\d{2}(?::\d{2})?))?"
 CLOCK = r"([01]?\d|2[0-4]):[0-5]\d(:[0-5]\d)?"
 DATE = r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([ T].*)?|\d{1,2}[.:]\d{2}([.:]\d{2})?|-?\d+ days.*"
 SEPARATOR = "pass sep=';' or sep='\\t' where these separate columns, and decimal=',' where commas are decimal points"
-FIGURES = ("probability", "low", "high", "noise", "ignorance")
-REAL_FIGURES = ("mean", "mean_low", "mean_high", "low", "high", "noise", "ignorance")
 
 
-def name_figures(kind: Kind | None, classes: Sequence[str]) -> tuple[str, ...]:
-    """Columns that predictions of a kind of outcome have, beside those that the table gives."""
-    if kind in NUMBERS:
-        return REAL_FIGURES
-    return (*(f"p_{name}" for name in classes), "class", *FIGURES) if kind == "classes" else FIGURES
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """Names of a table's columns, by what they are for."""
+
+    features: Sequence[str]
+    group: str
+    outcome: str | None
+    second_group: str | None
+    weight: str | None
+    ids: Sequence[str]
+    cycles: Mapping[str, float]
+
+    def __post_init__(self) -> None:
+        cycles, features, ids = dict(self.cycles), self.features, self.ids
+        usable = [name for name, length in cycles.items() if isinstance(length, int | float) and 0 < length < 1e150]
+        if odd := [name for name in cycles if name not in features or name not in usable]:
+            raise ValueError(f"cycles={cycles!r}, {odd[0]!r}; wanted: features, and after how much they come round")
+        if isinstance(features, str) or isinstance(ids, str) or len(features) == 0:
+            raise ValueError(f"features={features!r}, ids={ids!r}; wanted: lists of column names, at least one feature")
+
+    @property
+    def used(self) -> list[str]:
+        """All but those that are only carried along."""
+        one = (self.group, self.second_group, self.weight, self.outcome)
+        return [*self.features, *(name for name in one if name is not None)]
 
 
 @dataclass(frozen=True)
-class Table:
-    """A table that was read and checked, row by row in its own order and its own units.
+class AskedOutcome:
+    """What an outcome is to be taken for: by its reader, or by an earlier table; nothing where it is to be found."""
 
-    Examples
-    --------
-    Goes on from `read_table`.
+    kind: Kind | None
+    classes: Sequence[Any] | None
+    ordered: bool
 
-    >>> n, ones = rows.count()
-    >>> n.tolist(), ones.tolist()  # rows of each group, and those of the second class
-    ([20, 20], [12, 12])
-    >>> rows.take(rows.y == 1).values.shape
-    (24, 2)
-    >>> rows.figures  # what predictions of it will have
-    ('probability', 'low', 'high', 'noise', 'ignorance')
-    """
+    @classmethod
+    def check(
+        cls, kind: AskedKind | None, classes: Sequence[Any] | None, outcome: str | None, like: Schema | None
+    ) -> "AskedOutcome":
+        """ValueError for a kind that is none, and for classes that do not go with it."""
+        if kind not in (None, *KINDS):
+            raise ValueError(
+                f"kind={kind!r}; wanted: {', '.join(map(repr, KINDS))}, or None to find it from the column"
+            )
+        if classes is not None:
+            several = isinstance(classes, list | tuple) and len(set(map(str, classes))) == len(classes) >= 2
+            several = several and len(classes) >= (3 if kind == "ordered" else 2)
+            if not several or outcome is None or kind in NUMBERS or (kind == "binary" and len(classes) != 2):
+                wanted = "a list of different values, two for kind='binary', three or more for 'ordered', none for "
+                wanted += "numbers or outcome=None"
+                raise ValueError(f"classes={classes!r} with kind={kind!r}; wanted: {wanted}")
+        if like is not None and outcome is not None and kind is None and classes is None:
+            kind, classes = "ordered" if like.ordered else like.kind, list(like.classes) or None
+        return cls("classes" if kind == "ordered" else kind, classes, kind == "ordered")
 
-    values: Floats  #: (row, feature), finite
-    #: (row,), the outcome: float64 in its unit, int64 where it counts, or int32, the place in `classes`; or None
-    y: Any
-    group: Places  #: (row,), the place of each row's group in `groups`
-    groups: tuple[str, ...]  #: sorted, as numbers where they are numbers
-    features: tuple[str, ...]
-    ids: dict[str, Array] = field(repr=False)  #: (row,) each: "line" of the file or "row", and what is carried
-    columns: dict[str, str | None] = field(repr=False)  #: names of the columns "group", "outcome" and "second_group"
+
+@dataclass(frozen=True)
+class Outcome:
+    """An outcome as it was read; nothing where there is none."""
+
+    y: Any = None
     kind: Kind | None = None
-    classes: tuple[str, ...] = ()  #: the second of two is the one that is predicted; () for numbers
-    ordered: bool = False  #: whether the classes are marks, from low to high
-    levels: dict[str, tuple[str, ...]] = field(default_factory=dict, repr=False)  #: of features that are words
-    fills: dict[str, float] = field(default_factory=dict, repr=False)  #: of features that were missing: their mean
-    notes: tuple[str, ...] = field(default=(), repr=False)  #: what looks odd, a sentence each
-    share: tuple[float, float] | None = None  #: of what, 1 or 100, and the smallest part of it that is told from 0
-    second_group: Places | None = None  #: (row,), as `group`, of a second grouping
-    second_groups: tuple[str, ...] = ()
-    weight: Floats | None = None  #: (row,), of how many measurements an outcome is the mean
-    read_as: dict[str, str] = field(default_factory=dict, repr=False)  #: of features that are dates, times or cycles
-
-    def __str__(self) -> str:
-        """What was read, in a sentence for each: rows and groups, the outcome and what it was taken for."""
-        n, outcome = self.count()[0], self.columns["outcome"]
-        read = f"{say_rows(len(self.values))} in {len(self.groups)} groups of {self.columns['group']!r}"
-        read += f" ({n.min():,} to {n.max():,} rows each), "
-        if self.second_group is not None:
-            read += f"{len(self.second_groups)} of {self.columns['second_group']!r}, "
-        read += f"{len(self.features)} features"
-        if self.y is None:
-            read += ", no outcome."
-        elif self.kind in NUMBERS:
-            what = "counts" if self.kind == "counts" else "is a number"
-            what = f"is a share of {self.share[0]:g}" if self.share else what
-            read += f".\n{outcome!r} {what}, from {self.y.min():.4g} to {self.y.max():.4g} (kind={self.kind!r})."
-        else:
-            counts = np.bincount(self.y, minlength=len(self.classes))
-            found = join((f"{c!r} ({say_rows(k)})" for c, k in zip(self.classes, counts, strict=True)), MOST_CLASSES)
-            ends = f"; probabilities are of {self.classes[1]!r}" if self.kind == "binary" else ""
-            what, kind = ("ordered classes", "ordered") if self.ordered else ("classes", self.kind)
-            read += f".\n{outcome!r} has {len(self.classes)} {what}, {found} (kind={kind!r}){ends}."
-        return "\n".join([read, *(f"Note: {note}" for note in self.notes)])
-
-    @property
-    def figures(self) -> tuple[str, ...]:
-        """Columns that predictions of this outcome have."""
-        return name_figures(self.kind, self.classes)
-
-    @property
-    def target(self) -> Any:
-        """What models learn, (row,): the outcome; of shares the logit, without the ends, as nothing is told from 0 or
-        from all that is nearer than half of the smallest part that was seen."""
-        if self.share is None or self.y is None:
-            return self.y
-        return logit(np.clip(self.y / self.share[0], self.share[1] / 2, 1 - self.share[1] / 2))
-
-    def count(self) -> tuple[Places, Places | None]:
-        """Rows of each group, (group,), and how many are of the second of two classes (None for other outcomes)."""
-        n = np.bincount(self.group, minlength=len(self.groups))
-        if self.y is None or self.kind != "binary":
-            return n, None
-        return n, np.bincount(self.group[self.y == 1], minlength=len(self.groups))
-
-    def take(self, index: Array) -> "Table":
-        """Rows by (obs,) places such as ``np.concatenate(split.rows_test)`` or a (row,) mask, of the same groups."""
-        names = ("values", "group", "y", "second_group", "weight")
-        own: dict[str, Any] = {name: each[index] for name in names if (each := getattr(self, name)) is not None}
-        return replace(self, **own, ids={name: values[index] for name, values in self.ids.items()})
-
-
-# --- reading
+    classes: tuple[str, ...] = ()
+    ordered: bool = False
+    share: tuple[float, float] | None = None
 
 
 def read_table(
@@ -161,7 +132,7 @@ def read_table(
     sep: str = ",",
     decimal: str | None = None,
     encoding: str = "utf-8",
-    like: "Table | Fit | None" = None,
+    like: Schema | None = None,
 ) -> Table:
     """A table with one row for each observation: checked, and nothing dropped.
 
@@ -179,224 +150,372 @@ def read_table(
 
     Parameters
     ----------
-    source : a CSV file with names in its first line; or a DataFrame
-    outcome : None for rows to predict
-    second_group : the column of another grouping, within which the groups lie (patients within clinics) or which they
-        cross (schools and years): its groups have a level of their own
-    weight : the column that says of how many measurements an outcome is the mean, above 0: its noise has that part of
-        the variance. For numbers that are no counts
-    cycles : of features that come round, after how much: ``{"hour": 24, "date": 365.25}``. A number becomes its sine
-        and cosine; a date keeps its days beside them
-    classes : the outcome's values, in the order wanted; the second of two is the one that is predicted
-    ids : columns to carry along to the predictions
-    decimal : "." or ","; then "1.234" is 1234. Default ".", but a file of semicolons with "1.234" is refused until it
-        is said which
-    like : a table read before, or a fit, whose kind of outcome, classes and words of features these rows have, even
-        where they are too few to show them; another word is refused, and a missing one where none was missing before
+    source : path or DataFrame
+        A CSV file with names in its first line, or a frame.
+    group : str
+        The column that says which group a row is of.
+    features : list of str
+        The columns to predict from.
+    outcome : str or None
+        The column to predict; None for rows to predict.
+    second_group : str, optional
+        The column of another grouping, within which the groups lie (patients within clinics) or which they cross
+        (schools and years): its groups have a level of their own.
+    weight : str, optional
+        The column that says of how many measurements an outcome is the mean, above 0: its noise has that part of the
+        variance. For numbers that are no counts.
+    cycles : dict of str to float, optional
+        Of features that come round, after how much: ``{"hour": 24, "date": 365.25}``. A number becomes its sine and
+        cosine; a date keeps its days beside them.
+    kind : str, optional
+        Of the outcome, as above.
+    classes : list, optional
+        The outcome's values, in the order wanted; the second of two is the one that is predicted.
+    ids : list of str
+        Columns to carry along to the predictions.
+    sep, encoding : str
+    decimal : {".", ","}, optional
+        With a comma "1.234" is 1234. Default ".", but a file of semicolons with "1.234" is refused until it is said
+        which.
+    like : Schema, optional
+        A table read before, or a fit, whose kind of outcome, classes and words of features these rows have, even where
+        they are too few to show them; another word is refused, and a missing one where none was missing before.
 
     Raises
     ------
     Refused
-        With all that is wrong with the values at once, and the rows; ValueError for odd arguments.
+        With all that is wrong with the values at once, and the rows.
+    ValueError
+        For odd arguments.
 
     Examples
     --------
-    Two clinics with twenty patients each:
+    Three fields with twenty harvests each:
 
-    >>> import numpy as np
-    >>> import pandas as pd
     >>> from hbnn import tables
-    >>> rng = np.random.default_rng(1)
-    >>> frame = pd.DataFrame({"clinic": ["a", "b"] * 20, "age": rng.integers(20, 80, 40)})
-    >>> frame["dose"] = rng.uniform(1, 5, 40).round(1)
-    >>> frame["well"] = np.where(frame["dose"] > 3, "yes", "no")
-    >>> rows = tables.read_table(frame, group="clinic", features=["age", "dose"], outcome="well")
+    >>> frame = tables.example_frame()
+    >>> rows = tables.read_table(frame, group="field", features=["rain"], outcome="good")
     >>> print(rows)
-    40 rows in 2 groups of 'clinic' (20 to 20 rows each), 2 features.
-    'well' has 2 classes, 'no' (16 rows) and 'yes' (24 rows) (kind='binary'); probabilities are of 'yes'.
-    Note: 'dose' alone gives 'well' away. Is it known before the outcome is?
+    60 rows in 3 groups of 'field' (20 to 20 rows each), 1 features.
+    'good' has 2 classes, 'no' (31 rows) and 'yes' (29 rows) (kind='binary'); probabilities are of 'yes'.
     """
-    cycles = dict(cycles or {})
-    usable = [name for name, length in cycles.items() if isinstance(length, int | float) and 0 < length < 1e150]
-    if odd := [name for name in cycles if name not in features or name not in usable]:
-        raise ValueError(f"cycles={cycles!r}, {odd[0]!r}; wanted: features, and after how much they come round")
-    if isinstance(features, str) or isinstance(ids, str) or len(features) == 0:
-        raise ValueError(f"features={features!r}, ids={ids!r}; wanted: lists of column names, at least one feature")
-    _check_kind(kind, classes, outcome)
-    if like is not None and outcome is not None and kind is None and classes is None:
-        kind, classes = "ordered" if like.ordered else like.kind, list(like.classes) or None
-    ordered, kind = kind == "ordered", "classes" if kind == "ordered" else kind
-    asked_kind = kind
+    columns = Columns(
+        features=features, group=group, outcome=outcome, second_group=second_group, weight=weight, ids=ids,
+        cycles=cycles or {},
+    )  # fmt: skip
+    asked = AskedOutcome.check(kind, classes, outcome, like)
     if decimal not in (None, ".", ","):
         raise ValueError(f"decimal={decimal!r}; wanted: '.' or ','")
     if isinstance(source, pd.DataFrame):
         frame, unit, name = source.rename(columns=str), "row", "the table"
     else:
         frame, unit, name = read_csv(Path(source), sep, encoding), "line", Path(source).name
-    doubtful, decimal = decimal is None and unit == "line" and sep != ",", decimal or "."
-    used = [*features, *(name for name in (group, second_group, weight, outcome) if name is not None)]
-    check_columns(frame, [*used, *ids], name)
-    text = frame[used].apply(_to_text)
-    missing = frame[used].isna() | text.isin(NOTHING)
-    number, complaints = frame.index.to_numpy(), []
+    check_columns(frame, [*columns.used, *ids], name)
+    doubtful = decimal is None and unit == "line" and sep != ","
+    return _Reader(frame, columns, unit, decimal or ".", doubtful, like).read(asked, name)
 
-    def locate(mask: Mask | pd.Series) -> str:
-        where = join(map(str, number[mask]), FEW)
-        return f" in {say_rows(mask.sum())} of {len(mask):,} ({unit}{'s' * int(mask.sum() > 1)} {where})"
 
-    def complain(of: str, mask: Mask | pd.Series, what: str, wanted: str) -> None:
+@dataclass
+class _Reader:
+    """A frame that is being read, column by column: what is wrong is gathered, and said at once."""
+
+    frame: pd.DataFrame
+    columns: Columns
+    unit: str  # "line" of a file, or "row"
+    decimal: str
+    doubtful: bool  # whether "1.234" may be 1234
+    like: Schema | None
+    values: dict[str, Floats] = field(default_factory=dict)
+    levels: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    fills: dict[str, float] = field(default_factory=dict)
+    read_as: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        frame = self.frame[self.columns.used]
+        self.text = frame.apply(_to_text)
+        self.missing = frame.isna() | self.text.isin(NOTHING)
+
+    def read(self, asked: AskedOutcome, name: str) -> Table:
+        """The table; Refused with all that is wrong."""
+        columns, frame = self.columns, self.frame
+        for feature in columns.features:
+            self.read_feature(feature)
+        values = np.column_stack([*self.values.values()] or [np.empty((len(frame), 0))])
+        for of in filter(None, (columns.group, columns.second_group)):
+            wanted = "a name or number in each row, none called NA or None"
+            self.complain(f"group {of!r}", self.missing[of], "is missing", wanted)
+        weight = None if columns.weight is None else self.read_weight(columns.weight)
+        outcome = Outcome() if columns.outcome is None else self.read_outcome(columns.outcome, asked)
+        if self.complaints:
+            raise Refused(*self.complaints, where=name)
+        groups, group = _number_groups(self.text[columns.group])
+        seconds, second = _number_groups(self.text[columns.second_group]) if columns.second_group else ((), None)
+        features = tuple(self.values)
+        self.notes += _list_oddities(values, features, outcome, groups, columns.outcome)
+        if outcome.y is not None and asked.kind is None and outcome.kind in NUMBERS:
+            self.notes += _doubt_kind(outcome, str(columns.outcome))
+        y = outcome.y.astype("int64") if outcome.kind == "counts" else outcome.y
+        used = {"group": columns.group, "outcome": columns.outcome}
+        used |= {"second_group": columns.second_group} if columns.second_group else {}
+        return Table(
+            values=values, y=y, group=group, groups=groups, second_group=second, second_groups=seconds, weight=weight,
+            features=features, columns=used, notes=tuple(self.notes),
+            ids={self.unit: frame.index.to_numpy()} | {name: frame[name].to_numpy() for name in columns.ids},
+            kind=outcome.kind, classes=outcome.classes, ordered=outcome.ordered and outcome.kind == "classes",
+            share=outcome.share, levels=self.levels, fills=self.fills, read_as=self.read_as,
+        )  # fmt: skip
+
+    def locate(self, mask: Mask | pd.Series) -> str:
+        """Where something is, in how many rows of how many."""
+        where = join(map(str, self.frame.index.to_numpy()[mask]), FEW)
+        return f" in {say_rows(mask.sum())} of {len(mask):,} ({self.unit}{'s' * int(mask.sum() > 1)} {where})"
+
+    def complain(self, of: str, mask: Mask | pd.Series, what: str, wanted: str) -> None:
+        """Note what is wrong in some rows, if there are any."""
         if mask.any():
-            complaints.append(f"{of} {what}{locate(mask)}; wanted: {wanted}")
+            self.complaints.append(f"{of} {what}{self.locate(mask)}; wanted: {wanted}")
 
-    def doubt(column: str) -> Mask:  # a mark for thousands, or a decimal point?
-        dotted = text[column].str.contains(".", regex=False) & ~missing[column]
-        grouped = text[column].str.fullmatch(GROUPED)
-        return (dotted & bool(doubtful and (grouped | ~dotted).all())).to_numpy()
+    def complain_of_points(self, of: str, column: str) -> None:
+        """A point in all numbers that have one may be a mark for thousands, or a decimal point."""
+        text = self.text[column]
+        dotted = text.str.contains(".", regex=False) & ~self.missing[column]
+        doubtful = self.doubtful and (text.str.fullmatch(GROUPED) | ~dotted).all()
+        mask = (dotted & bool(doubtful)).to_numpy()
+        wanted = "decimal=',' where '1.234' is 1234, or decimal='.'"
+        self.complain(of, mask, f"holds {_show(text[mask])},", wanted)
 
-    which = "decimal=',' where '1.234' is 1234, or decimal='.'"
-    columns_of: dict[str, Floats] = {}
-    levels: dict[str, tuple[str, ...]] = {}
-    fills: dict[str, float] = {}
-    how_read: dict[str, str] = {}
-    notes: list[str] = []
-    for feature in features:
-        of, empty = f"feature {feature!r}", missing[feature].to_numpy()
+    def read_feature(self, feature: str) -> None:
+        """Read a feature as words, or as numbers, dates and times."""
+        of, like, text, empty = f"feature {feature!r}", self.like, self.text[feature], self.missing[feature].to_numpy()
         if like is None:
             lost = empty & (empty.mean() > 0.5)
-            complain(of, lost, "is missing", "a value in at least half of the rows; or leave the feature out")
+            self.complain(of, lost, "is missing", "a value in at least half of the rows; or leave the feature out")
         else:
             unknown = feature not in like.fills and MISSING not in like.levels.get(feature, ())
-            complain(of, empty & unknown, "is missing", "a value in all rows, as where it was learned from")
-        complain(of, doubt(feature), f"holds {_show(text[feature][doubt(feature)])},", which)
-        days, read_as = _to_days(text[feature].mask(missing[feature]))
-        numbers = _to_numbers(frame[feature], decimal) if days is None else days
-        wrong = np.isnan(numbers) & ~missing[feature]
-        words = text[feature][~missing[feature]]
-        if feature in cycles and _is_word(words, wrong[~missing[feature]]):
-            complain(of, wrong, f"holds {_show(text[feature][wrong])}, and is in cycles,", "numbers, dates or times")
-        if (like is not None and feature in like.levels) or _is_word(words, wrong[~missing[feature]]):
-            known = like.levels.get(feature) if like is not None else None
-            there = _list_levels(frame[feature], words)
-            levels[feature] = known or (*there, *([MISSING] if empty.any() and MISSING not in there else []))
-            told = text[feature].mask(missing[feature], MISSING)
-            n, alien = len(levels[feature]), ~told.isin(levels[feature]) & ~missing[feature]
-            many = alien | (n > MOST_LEVELS)
-            wanted = f"one of {join(map(repr, levels[feature]), MOST_LEVELS)}, which were learned from"
-            wanted = f"at most {MOST_LEVELS} words, of {n}; merge some, or leave it out" if n > MOST_LEVELS else wanted
-            complain(of, many, f"holds {_show(text[feature][many])},", wanted)
-            same = np.full(len(told), n == 1 and not alien.any())
-            complain(of, same, f"is {_show(told)} in all rows,", "a feature that varies")
-            columns_of |= {f"{feature}={w}": (told == w).to_numpy(float) for w in levels[feature][1:]}
-            if empty.any():
-                notes.append(
-                    f"{feature!r} is missing in {say_rows(empty.sum())}; {MISSING!r} is a word of its own there."
-                )
-            continue
-        found = frame[feature][wrong].astype(str)
-        complain(of, wrong, *_say_text(found, "numbers, or words in all rows", decimal))
-        complain(of, np.abs(numbers) > 1e150, "is infinite or beyond 1e150", "finite numbers in another unit")
+            self.complain(of, empty & unknown, "is missing", "a value in all rows, as where it was learned from")
+        self.complain_of_points(of, feature)
+        days, read_as = _to_days(text.mask(empty))
+        numbers = _to_numbers(self.frame[feature], self.decimal) if days is None else days
+        wrong = np.isnan(numbers) & ~empty
+        is_words = _is_word(text[~empty], wrong[~empty])
+        if feature in self.columns.cycles and is_words:
+            wanted = "numbers, dates or times"
+            self.complain(of, wrong, f"holds {_show(text[wrong])}, and is in cycles,", wanted)
+        if is_words or (like is not None and feature in like.levels):
+            self.read_words(feature, empty)
+            return
+        found = self.frame[feature][wrong].astype(str)
+        self.complain(of, wrong, *_say_text(found, "numbers, or words in all rows", self.decimal))
+        self.complain(of, np.abs(numbers) > 1e150, "is infinite or beyond 1e150", "finite numbers in another unit")
+        self.read_numbers(feature, numbers, empty, read_as)
+
+    def read_words(self, feature: str, empty: Mask) -> None:
+        """A column of 0 and 1 for each word but the first."""
+        of, text = f"feature {feature!r}", self.text[feature]
+        there = _list_levels(self.frame[feature], text[~empty])
+        known = self.like.levels.get(feature) if self.like is not None else None
+        levels = known or (*there, *([MISSING] if empty.any() and MISSING not in there else []))
+        told = text.mask(empty, MISSING)
+        alien = ~told.isin(levels) & ~empty
+        many = alien | (len(levels) > MOST_LEVELS)
+        wanted = f"one of {join(map(repr, levels), MOST_LEVELS)}, which were learned from"
+        if len(levels) > MOST_LEVELS:
+            wanted = f"at most {MOST_LEVELS} words, of {len(levels)}; merge some, or leave it out"
+        self.complain(of, many, f"holds {_show(text[many])},", wanted)
+        same = np.full(len(told), len(levels) == 1 and not alien.any())
+        self.complain(of, same, f"is {_show(told)} in all rows,", "a feature that varies")
+        self.levels[feature] = levels
+        self.values |= {f"{feature}={word}": (told == word).to_numpy(float) for word in levels[1:]}
+        if empty.any():
+            what = f"is missing in {say_rows(empty.sum())}; {MISSING!r} is a word of its own there."
+            self.notes.append(f"{feature!r} {what}")
+
+    def read_numbers(self, feature: str, numbers: Floats, empty: Mask, read_as: str) -> None:
+        """A column of numbers, on a circle where they come round, and one that marks those that are filled in."""
+        like, cycles = self.like, self.columns.cycles
         fill = like.fills.get(feature) if like is not None else None
         if like is None and empty.any() and not empty.all():
             fill = float(numbers[~empty].mean())
         numbers = numbers if fill is None else np.where(empty, fill, numbers)
         if read_as:
-            notes.append(f"{feature!r} is read as {read_as}.")
+            self.notes.append(f"{feature!r} is read as {read_as}.")
         circle = f"on a circle of {cycles[feature]:g}" if feature in cycles else ""
         if how := ", ".join(filter(None, [read_as, circle])):
-            how_read[feature] = how
-        wanted = f"{like.read_as.get(feature, 'a number') if like else how}, as where it was learned from"
-        differs = like is not None and like.read_as.get(feature) != how_read.get(feature)
-        complain(of, ~empty & differs, f"is read as {how or 'a number'}", wanted)
-        if feature not in cycles or (days is not None and read_as == DAYS):
-            columns_of[feature] = numbers
+            self.read_as[feature] = how
+        if like is not None and like.read_as.get(feature) != self.read_as.get(feature):
+            wanted = f"{like.read_as.get(feature, 'a number')}, as where it was learned from"
+            self.complain(f"feature {feature!r}", ~empty, f"is read as {how or 'a number'}", wanted)
+        if feature not in cycles or read_as == DAYS:
+            self.values[feature] = numbers
         if feature in cycles:
             turn = 2 * np.pi * numbers / cycles[feature]
-            columns_of |= {f"sin({feature})": np.sin(turn), f"cos({feature})": np.cos(turn)}
+            self.values |= {f"sin({feature})": np.sin(turn), f"cos({feature})": np.cos(turn)}
         if fill is not None:
-            fills[feature] = fill
-            columns_of[f"{feature}={MISSING}"] = empty.astype(float)
+            self.fills[feature] = fill
+            self.values[f"{feature}={MISSING}"] = empty.astype(float)
             if empty.any():
                 filled = f"the mean, {fill:.4g}, is filled in, and '{feature}={MISSING}' marks these rows."
-                notes.append(f"{feature!r} is missing in {say_rows(empty.sum())}; {filled}")
-    values = np.column_stack([*columns_of.values()] or [np.empty((len(frame), 0))])
-    for name_ in (group, *([second_group] if second_group else [])):
-        wanted = "a name or number in each row, none called NA or None"
-        complain(f"group {name_!r}", missing[name_], "is missing", wanted)
-    weights = None if weight is None else _to_numbers(frame[weight], decimal)
-    if weight is not None and weights is not None:
-        complain(f"weight {weight!r}", doubt(weight), f"holds {_show(text[weight][doubt(weight)])},", which)
+                self.notes.append(f"{feature!r} is missing in {say_rows(empty.sum())}; {filled}")
+
+    def read_weight(self, column: str) -> Floats:
+        """Of how many measurements each outcome is the mean, (row,)."""
+        weights, of = _to_numbers(self.frame[column], self.decimal), f"weight {column!r}"
+        self.complain_of_points(of, column)
         unusable = ~(np.isfinite(weights) & (weights > 0))
-        complain(f"weight {weight!r}", unusable, "is missing, or no number above 0", "a number of measurements")
-    y: Any = None
-    share: tuple[float, float] | None = None
-    names: tuple[str, ...] = ()
-    if outcome is not None:
-        empty = missing[outcome].to_numpy()
+        self.complain(of, unusable, "is missing, or no number above 0", "a number of measurements")
+        return weights
+
+    def read_outcome(self, column: str, asked: AskedOutcome) -> Outcome:
+        """The outcome, or nothing where it cannot be used, which is a complaint."""
+        empty, of = self.missing[column].to_numpy(), f"outcome {column!r}"
         wanted = "a value in each row; rows to predict go into a table of their own: --predict FILE on the command "
-        wanted += f"line, or answer(frame.dropna(subset={outcome!r}), predict=frame[frame[{outcome!r}].isna()], ...)"
-        complain(f"outcome {outcome!r}", empty, "is missing", wanted)
-        complain(f"outcome {outcome!r}", doubt(outcome), f"holds {_show(text[outcome][doubt(outcome)])},", which)
-        if not empty.all():
-            numbers = _to_numbers(frame[outcome], decimal)
-            try:
-                if getattr(frame[outcome].dtype, "ordered", False) and classes is None and kind not in NUMBERS:
-                    there = _to_text(pd.Series(frame[outcome].cat.remove_unused_categories().cat.categories)).tolist()
-                    if 2 <= len(there) <= MOST_CLASSES and (kind != "binary" or len(there) == 2):
-                        classes, ordered = there, ordered or (asked_kind is None and len(there) > 2)
-                kind, names = _find_kind(text[outcome], numbers, empty, kind, classes, decimal, locate)
-                if ordered and classes is None and np.isnan(numbers[~empty]).any():
-                    wanted = f"classes=[…] with {join(map(repr, names), MOST_CLASSES)} from low to high"
-                    raise Refused(f"is words, whose order is not known; wanted: {wanted}")
-                if weight is not None and kind not in WEIGHTED:
-                    wanted = "repeated rows for classes, and for counts the logarithm of an exposure as a feature"
-                    raise Refused(f"is of kind {kind!r}, of which no mean is taken by {weight!r}; wanted: {wanted}")
-                if kind == "share":
-                    share = _measure_share(numbers[~empty]) if like is None or like.share is None else like.share
-                    if share is None:
-                        raise Refused("is 0 or all in all rows; wanted: shares between 0 and all, or kind='binary'")
-                    if (most := numbers[~empty].max()) > share[0]:
-                        raise Refused(f"goes up to {most:g}; wanted: shares of {share[0]:g}, as before")
-                y = _to_places(text[outcome], names) if names else numbers
-            except Refused as error:
-                complaints += [f"outcome {outcome!r} {complaint}" for complaint in error.complaints]
-    if complaints:
-        raise Refused(*complaints, where=name)
-    groups, place = _number(text[group])
-    second_groups, second = _number(text[second_group]) if second_group else ((), None)
-    carried = {unit: number} | {column: frame[column].to_numpy() for column in ids}
-    columns = {"group": group, "outcome": outcome} | ({"second_group": second_group} if second_group else {})
-    notes += _look(values, tuple(columns_of), y, kind, groups, outcome)
-    y = y.astype("int64") if y is not None and kind == "counts" else y
-    found = y is not None and asked_kind is None and kind in NUMBERS
-    if found and not _is_whole(y) and y.min() >= 0 and (y.max() <= 1 or y.max() == 100):
-        top = 1 if y.max() <= 1 else 100
-        notes.append(f"{outcome!r} is never below 0 or above {top}; pass kind='share' where it is a share.")
-    if found and kind == "real" and y.min() > 0 and _is_skewed(y):
-        notes.append(
-            f"{outcome!r} is above 0 and skewed, so intervals may reach below 0. Its logarithm may be easier to learn: "
-            "make it a column, and take exp of mean, low and high; the first is a median then."
-        )
-    elif found and kind == "real" and (n_far := np.sum(np.abs(y - np.median(y)) > FAR * measure_bulk(y))) > 1:
-        notes.append(
-            f"{say_rows(n_far)} have {outcome!r} far from all others. If these are right, kind='heavy' keeps them from "
-            "pulling the rest."
-        )
-    if found and _is_whole(y):
-        other = "'real' where it is an amount" if kind == "counts" else "'counts' where it counts something"
-        notes.append(f"{outcome!r} is whole numbers, taken for kind={kind!r}; pass kind={other}.")
-    kind = None if y is None else kind
-    return Table(
-        values, y, place, groups, tuple(columns_of), carried, columns, kind, names, ordered and kind == "classes",
-        levels, fills, tuple(notes), share, second, second_groups, weights, how_read,
-    )  # fmt: skip
+        wanted += f"line, or answer(frame.dropna(subset={column!r}), predict=frame[frame[{column!r}].isna()], ...)"
+        self.complain(of, empty, "is missing", wanted)
+        self.complain_of_points(of, column)
+        if empty.all():
+            return Outcome()
+        numbers = _to_numbers(self.frame[column], self.decimal)
+        candidate = _Candidate(self.text[column], numbers, empty, self.decimal, self.locate)
+        try:
+            return self.classify(candidate, _ask_category(self.frame[column], asked))
+        except Refused as error:
+            self.complaints += [f"{of} {complaint}" for complaint in error.complaints]
+            return Outcome()
+
+    def classify(self, candidate: "_Candidate", asked: AskedOutcome) -> Outcome:
+        """What an outcome is taken for; Refused where that cannot be."""
+        kind, classes = candidate.find_kind(asked)
+        numbers, weight = candidate.numbers, self.columns.weight
+        if asked.ordered and asked.classes is None and candidate.is_text.any():
+            wanted = f"classes=[…] with {join(map(repr, classes), MOST_CLASSES)} from low to high"
+            raise Refused(f"is words, whose order is not known; wanted: {wanted}")
+        if weight is not None and kind not in WEIGHTED:
+            wanted = "repeated rows for classes, and for counts the logarithm of an exposure as a feature"
+            raise Refused(f"is of kind {kind!r}, of which no mean is taken by {weight!r}; wanted: {wanted}")
+        share = None
+        if kind == "share":
+            seen = numbers[~candidate.missing]
+            share = _measure_share(seen) if self.like is None or self.like.share is None else self.like.share
+            if share is None:
+                raise Refused("is 0 or all in all rows; wanted: shares between 0 and all, or kind='binary'")
+            if (most := seen.max()) > share[0]:
+                raise Refused(f"goes up to {most:g}; wanted: shares of {share[0]:g}, as before")
+        return Outcome(_to_places(candidate.text, classes) if classes else numbers, kind, classes, asked.ordered, share)
 
 
-def say_rows(n: int | np.integer) -> str:
-    """Text such as "1 row" or "1,234 rows"."""
-    return f"{n:,} row{'s' * int(n != 1)}"
+def _ask_category(column: pd.Series, asked: AskedOutcome) -> AskedOutcome:
+    """What is asked of an outcome, with the classes of an ordered category of pandas."""
+    if not getattr(column.dtype, "ordered", False) or asked.classes is not None or asked.kind in NUMBERS:
+        return asked
+    there = _to_text(pd.Series(column.cat.remove_unused_categories().cat.categories)).tolist()
+    if not 2 <= len(there) <= MOST_CLASSES or (asked.kind == "binary" and len(there) != 2):
+        return asked
+    return AskedOutcome(asked.kind, there, asked.ordered or (asked.kind is None and len(there) > 2))
 
 
-def _number(text: pd.Series) -> tuple[tuple[str, ...], Places]:
+@dataclass
+class _Candidate:
+    """A column that may be an outcome of one kind or another."""
+
+    text: pd.Series
+    numbers: Floats
+    missing: Mask
+    decimal: str
+    locate: Callable[[Mask], str]
+
+    def __post_init__(self) -> None:
+        self.seen, self.is_text = self.text[~self.missing], np.isnan(self.numbers) & ~self.missing
+        self.truth = TRUTH if set(self.seen) <= {*TRUTH, "0", "1"} else {}
+        self.counts = self.seen.replace(self.truth).value_counts()
+        self.values = sorted(self.counts.index, key=_sort_key)
+
+    @cached_property
+    def shown(self) -> str:
+        """The values, and how often they are there."""
+        return join((f"{value!r} ({say_rows(self.counts[value])})" for value in self.values), 6)
+
+    def find_kind(self, asked: AskedOutcome) -> tuple[Kind, tuple[str, ...]]:
+        """The kind, and names of classes; Refused with what is wrong."""
+        if asked.classes is not None:
+            return self.match(asked.classes)
+        if len(self.values) == 1 and asked.kind not in NUMBERS:
+            wanted = "an outcome that varies, or all the values that it may have in classes"
+            raise Refused(f"is {self.values[0]!r} in all rows that have one; wanted: {wanted}")
+        commas, values = self.seen.str.fullmatch(r"-?\d+,\d+"), pd.Series(self.values)
+        if commas.any() and self.decimal == "." and (commas | ~self.is_text[~self.missing]).all():
+            raise Refused(f"holds {self.shown}; wanted: decimal=',' where commas are decimal points")
+        alike = values.groupby(values.str.casefold()).agg(list)
+        if self.is_text.any() and (alike.map(len) > 1).any():
+            same = join(map(repr, alike[alike.map(len) > 1].iloc[0]))
+            raise Refused(f"holds {self.shown}; wanted: one spelling of {same}, or all of them in classes")
+        kind = self.guess_kind() if asked.kind is None else asked.kind
+        if kind in NUMBERS:
+            self.check_numbers(kind)
+            return kind, ()
+        self.check_classes(kind)
+        return kind, tuple(self.values)
+
+    def match(self, classes: Sequence[Any]) -> tuple[Kind, tuple[str, ...]]:
+        """Two classes or several, by their names."""
+        names = tuple(_to_text(pd.Series(list(classes))).replace(self.truth))
+        alien = (_to_places(self.text, names) < 0) & ~self.missing
+        if alien.any():
+            wanted = f"one of {join(map(repr, names))}"
+            raise Refused(f"holds {self.shown}, other classes{self.locate(alien)}; wanted: {wanted}")
+        return "binary" if len(names) == 2 else "classes", names
+
+    def guess_kind(self) -> Kind:
+        """The kind that the values speak for; a few whole numbers are asked about."""
+        values, is_text, numbers = self.values, self.is_text, self.numbers[~self.missing]
+        odd = len(values) > 2 and self.seen[is_text[~self.missing]].nunique() <= len(values) / 2  # some among numbers
+        almost = odd and is_text.any() and np.isin(self.numbers[~self.missing & ~is_text], (0, 1)).all()
+        if values == ["0", "1"] or (len(values) == 2 and is_text.any()) or almost:
+            return "binary"
+        if is_text.any():
+            return "real" if odd else "classes"  # of which the first is refused
+        if _is_count(numbers):
+            return "counts"
+        if len(values) <= AMBIGUOUS and np.all(numbers == np.round(numbers)):
+            which = "'binary' for names" if len(values) == 2 else "'classes' for names, 'ordered' for marks"
+            raise Refused(f"holds {self.shown}; wanted: kind={which}, 'real' for amounts, or 'counts'")
+        return "real"
+
+    def check_numbers(self, kind: Kind) -> None:
+        """Refuse text among numbers, and numbers that are none of this kind."""
+        numbers, there = self.numbers, ~self.missing
+        if self.is_text.any():
+            wanted = "numbers, or kind='classes' for words"
+            what, wanted = _say_text(self.text[self.is_text], wanted, self.decimal)
+            raise Refused(f"{what}{self.locate(self.is_text)}; wanted: {wanted}")
+        if (huge := np.abs(numbers) > 1e150).any():
+            raise Refused(f"is infinite or beyond 1e150{self.locate(huge)}; wanted: finite numbers in another unit")
+        if kind == "heavy" and self.counts.iloc[0] > len(self.seen) / 2:
+            wanted = "numbers that vary about their mean, or kind='real'"
+            raise Refused(f"is {self.counts.index[0]!r} in more than half of the rows; wanted: {wanted}")
+        wrong, wanted = np.zeros(len(there), dtype=bool), ""
+        if kind == "share":
+            wrong, wanted = there & ~((numbers >= 0) & (numbers <= 100)), "shares from 0 to 1, or from 0 to 100"
+        if kind == "counts":
+            whole = (numbers >= 0) & (numbers == np.round(numbers)) & (numbers < 2**53)
+            wrong, wanted = there & ~whole, "whole numbers from 0, or kind='real'"
+        if wrong.any():
+            raise Refused(f"holds {_show(self.text[wrong])},{self.locate(wrong)}; wanted: {wanted}")
+
+    def check_classes(self, kind: Kind) -> None:
+        """Refuse more classes than two, or than can be told apart."""
+        values, counts = self.values, self.counts
+        if kind == "binary" and len(values) > 2:
+            rare = counts.index[-1]
+            where = f"{rare!r}{self.locate((self.text.replace(self.truth) == rare) & ~self.missing)}"
+            raise Refused(f"holds {self.shown}, {where}; wanted: two classes, or kind='classes'")
+        if len(values) > MOST_CLASSES:
+            wanted = f"at most {MOST_CLASSES}; merge some, or kind='real' for numbers"
+            raise Refused(f"holds {len(values)} different values, {join(map(repr, values), FEW)}; wanted: {wanted}")
+
+
+def _number_groups(text: pd.Series) -> tuple[tuple[str, ...], Places]:
     """Names of groups, sorted, and the place of each row's among them, (row,)."""
     names = tuple(sorted(text.unique(), key=_sort_key))
     return names, pd.Index(names).get_indexer(text)
@@ -421,14 +540,15 @@ def _show(found: pd.Series) -> str:
     return join(map(repr, found.astype(str).unique()), FEW)
 
 
-def _look(
-    values: Floats, features: tuple[str, ...], y: Any, kind: Kind | None, groups: tuple[str, ...], outcome: str | None
-) -> tuple[str, ...]:
+def _list_oddities(
+    values: Floats, features: tuple[str, ...], outcome: Outcome, groups: tuple[str, ...], name_of_outcome: str | None
+) -> list[str]:
     """What looks odd in a table and may be right, a sentence each."""
+    y, kind = outcome.y, outcome.kind
     notes, alike = [], pd.Series(groups).groupby(pd.Series(groups).str.casefold()).agg(list)
     notes += [f"groups {join(map(repr, names))} may be one." for names in alike if len(names) > 1]
     columns = dict(zip(features, values.T, strict=True))
-    for name, column in (columns | ({str(outcome): y} if kind in NUMBERS and y is not None else {})).items():
+    for name, column in (columns | ({str(name_of_outcome): y} if kind in NUMBERS and y is not None else {})).items():
         found, counts = np.unique(column, return_counts=True)
         often = found[counts.argmax()]
         rest = column[column != often]
@@ -447,23 +567,30 @@ def _look(
         else:
             leaks = min(len(a), len(b)) > 0 and (a.max() < b.min() or b.max() < a.min())
         if leaks:
-            notes.append(f"{name!r} alone gives {outcome!r} away. Is it known before the outcome is?")
-    return tuple(notes)
+            notes.append(f"{name!r} alone gives {name_of_outcome!r} away. Is it known before the outcome is?")
+    return notes
 
 
-def _check_kind(kind: AskedKind | None, classes: Sequence[Any] | None, outcome: str | None) -> None:
-    """Raise ValueError for a kind that is none, and for classes that do not go with it."""
-    if kind not in (None, *KINDS):
-        raise ValueError(f"kind={kind!r}; wanted: {', '.join(map(repr, KINDS))}, or None to find it from the column")
-    if classes is None:
-        return
-    several = isinstance(classes, list | tuple) and len(set(map(str, classes))) == len(classes) >= 2
-    least = 3 if kind == "ordered" else 2
-    several = several and len(classes) >= least
-    if not several or outcome is None or kind in NUMBERS or (kind == "binary" and len(classes) != 2):
-        wanted = "a list of different values, two for kind='binary', three or more for 'ordered', none for numbers or "
-        wanted += "outcome=None"
-        raise ValueError(f"classes={classes!r} with kind={kind!r}; wanted: {wanted}")
+def _doubt_kind(outcome: Outcome, name: str) -> list[str]:
+    """Of a number whose kind was found and not said: what else it may be, a sentence each."""
+    y, kind, notes = outcome.y, outcome.kind, []
+    if not _is_whole(y) and y.min() >= 0 and (y.max() <= 1 or y.max() == 100):
+        top = 1 if y.max() <= 1 else 100
+        notes.append(f"{name!r} is never below 0 or above {top}; pass kind='share' where it is a share.")
+    if kind == "real" and y.min() > 0 and _is_skewed(y):
+        notes.append(
+            f"{name!r} is above 0 and skewed, so intervals may reach below 0. Its logarithm may be easier to learn: "
+            "make it a column, and take exp of mean, low and high; the first is a median then."
+        )
+    elif kind == "real" and (n_far := np.sum(np.abs(y - np.median(y)) > FAR * measure_bulk(y))) > 1:
+        notes.append(
+            f"{say_rows(n_far)} have {name!r} far from all others. If these are right, kind='heavy' keeps them from "
+            "pulling the rest."
+        )
+    if _is_whole(y):
+        other = "'real' where it is an amount" if kind == "counts" else "'counts' where it counts something"
+        notes.append(f"{name!r} is whole numbers, taken for kind={kind!r}; pass kind={other}.")
+    return notes
 
 
 def read_csv(path: Path, sep: str, encoding: str) -> pd.DataFrame:
@@ -540,80 +667,6 @@ def _say_text(found: pd.Series, wanted: str, decimal: str) -> tuple[str, str]:
     return f"holds text, {join(map(repr, found.unique()), FEW)},", wanted
 
 
-def _find_kind(
-    text: pd.Series,
-    numbers: Floats,
-    missing: Mask,
-    kind: Kind | None,
-    classes: Sequence[Any] | None,
-    decimal: str,
-    locate: Callable[[Mask], str],
-) -> tuple[Kind, tuple[str, ...]]:
-    """Kind of an outcome and names of its classes; Refused with what is wrong."""
-    seen, is_text = text[~missing], np.isnan(numbers) & ~missing
-    truth = TRUTH if set(seen) <= {*TRUTH, "0", "1"} else {}
-    counts = seen.replace(truth).value_counts()
-    values = sorted(counts.index, key=_sort_key)
-    shown = join((f"{v!r} ({say_rows(counts[v])})" for v in values), 6)
-    if classes is not None:
-        names = tuple(_to_text(pd.Series(list(classes))).replace(truth))
-        alien = (_to_places(text, names) < 0) & ~missing
-        if alien.any():
-            raise Refused(f"holds {shown}, other classes{locate(alien)}; wanted: one of {join(map(repr, names))}")
-        return "binary" if len(names) == 2 else "classes", names
-    if len(values) == 1 and kind not in NUMBERS:
-        wanted = "an outcome that varies, or all the values that it may have in classes"
-        raise Refused(f"is {values[0]!r} in all rows that have one; wanted: {wanted}")
-    commas = seen.str.fullmatch(r"-?\d+,\d+")
-    if commas.any() and decimal == "." and (commas | ~is_text[~missing]).all():
-        raise Refused(f"holds {shown}; wanted: decimal=',' where commas are decimal points")
-    alike = pd.Series(values).groupby(pd.Series(values).str.casefold()).agg(list)
-    if is_text.any() and (alike.map(len) > 1).any():
-        same = join(map(repr, alike[alike.map(len) > 1].iloc[0]))
-        raise Refused(f"holds {shown}; wanted: one spelling of {same}, or all of them in classes")
-    if kind is None:
-        odd = len(values) > 2 and seen[is_text[~missing]].nunique() <= len(values) / 2  # some text among numbers
-        almost = odd and is_text.any() and np.isin(numbers[~missing & ~is_text], (0, 1)).all()
-        if values == ["0", "1"] or (len(values) == 2 and is_text.any()) or almost:
-            kind = "binary"
-        elif is_text.any() and not odd:
-            kind = "classes"
-        elif not is_text.any() and _is_count(numbers[~missing]):
-            kind = "counts"
-        elif len(values) <= AMBIGUOUS and np.all(numbers[~missing] == np.round(numbers[~missing])):  # no text
-            which = "'binary' for names" if len(values) == 2 else "'classes' for names, 'ordered' for marks"
-            raise Refused(f"holds {shown}; wanted: kind={which}, 'real' for amounts, or 'counts'")
-        else:
-            kind = "real"
-    if kind in NUMBERS:
-        if is_text.any():
-            what, wanted = _say_text(text[is_text], "numbers, or kind='classes' for words", decimal)
-            raise Refused(f"{what}{locate(is_text)}; wanted: {wanted}")
-        huge = np.abs(numbers) > 1e150
-        if huge.any():
-            raise Refused(f"is infinite or beyond 1e150{locate(huge)}; wanted: finite numbers in another unit")
-        odd = ~missing & ~((numbers >= 0) & (numbers == np.round(numbers)) & (numbers < 2**53))
-        outside = ~missing & ~((numbers >= 0) & (numbers <= 100))
-        if kind == "share" and outside.any():
-            raise Refused(
-                f"holds {_show(text[outside])},{locate(outside)}; wanted: shares from 0 to 1, or from 0 to 100"
-            )
-        if kind == "heavy" and counts.iloc[0] > len(seen) / 2:
-            wanted = "numbers that vary about their mean, or kind='real'"
-            raise Refused(f"is {counts.index[0]!r} in more than half of the rows; wanted: {wanted}")
-        if kind == "counts" and odd.any():
-            raise Refused(f"holds {_show(text[odd])},{locate(odd)}; wanted: whole numbers from 0, or kind='real'")
-        return kind, ()
-    if kind == "binary" and len(values) > 2:
-        rare = counts.index[-1]
-        where = f"{rare!r}{locate((text.replace(truth) == rare) & ~missing)}"
-        raise Refused(f"holds {shown}, {where}; wanted: two classes, or kind='classes'")
-    if len(values) > MOST_CLASSES:
-        wanted = f"at most {MOST_CLASSES}; merge some, or kind='real' for numbers"
-        raise Refused(f"holds {len(values)} different values, {join(map(repr, values), FEW)}; wanted: {wanted}")
-    return kind, tuple(values)
-
-
 def _is_whole(numbers: Array) -> bool:
     """Whether all are whole, and none is below zero."""
     return bool(np.all((numbers >= 0) & (numbers == np.round(numbers))))
@@ -638,11 +691,6 @@ def _is_skewed(numbers: Floats) -> bool:
     return bool(numbers.mean() < 1.645 * off.std() and np.mean(off**3) > 0.5 * off.std() ** 3)
 
 
-def measure_bulk(numbers: Floats) -> float:
-    """The standard deviation that a normal with the same middle half has; where all of that is one value, their own."""
-    return float(np.subtract(*np.quantile(numbers, (0.75, 0.25))) / 1.349 or numbers.std())
-
-
 def _sort_key(name: str) -> tuple[int, float, str]:
     """Numbers by value, before text by letters."""
     try:
@@ -650,169 +698,3 @@ def _sort_key(name: str) -> tuple[int, float, str]:
     except ValueError:
         number = np.nan
     return (0, number, name) if np.isfinite(number) else (1, 0.0, name)
-
-
-def find_groups(
-    rows: Table, features: tuple[str, ...], groups: tuple[str, ...], *, new: bool = False, instead: str = ""
-) -> Places:
-    """Place of each row's group among those that were fitted, (row,); -1 for a new one, which else is refused, as are
-    other features, or in another order."""
-    if rows.features != features:
-        raise Refused(f"the table has the features {rows.features}; wanted: {features}, in this order")
-    place = pd.Index(groups).get_indexer(rows.groups)[rows.group]
-    if (place < 0).any() and not new:
-        name = rows.groups[rows.group[place < 0].min()]
-        known = join(map(repr, groups)) + guess(name, groups)
-        raise Refused(f"group {name!r} was not seen; wanted: one of {known}{instead}")
-    return place
-
-
-# --- splitting
-
-
-@dataclass(frozen=True)
-class Split:
-    """Rows for training and for testing, by group and scaled, as a network for groups takes them.
-
-    Examples
-    --------
-    Goes on from `split_rows`.
-
-    >>> split.groups, split.features
-    (('a', 'b'), ('age', 'dose'))
-    >>> split.scale([[0.0, 0.0]]).shape  # values in the table's units
-    (1, 2)
-    """
-
-    X_train: list[Floats]  #: (obs, feature) of each group: (value - center) / width
-    y_train: list[Array]  #: (obs,) of each group, as in `Table`
-    X_test: list[Floats]
-    y_test: list[Array]
-    rows_train: list[Places]  #: (obs,) of each group: where these rows stand in the table
-    rows_test: list[Places]
-    groups: tuple[str, ...]
-    features: tuple[str, ...]
-    center: Floats  #: (feature,), mean of all training rows, in the table's units
-    width: Floats  #: (feature,), their standard deviation
-
-    def scale(self, values: ArrayLike) -> Floats:
-        """Values in the table's units, (…, feature), on the scale of the training rows."""
-        return (np.asarray(values, dtype=float) - self.center) / self.width
-
-
-def split_rows(
-    rows: Table,
-    *,
-    seed: int,
-    train_share: float = 0.5,
-    max_train: int | None = None,
-    min_rows: int = 10,
-    allow_one_class: bool = False,
-) -> Split:
-    """Split a table within its groups, and scale it by its training rows.
-
-    In every group the classes are split in the same proportion, so that a small group has all in training. Centre and
-    width are those of the training rows of all groups: what sets one group apart from another stays in the numbers.
-
-    Parameters
-    ----------
-    train_share, max_train : of each group
-    min_rows : at least 4; what a group must have
-    allow_one_class : let groups in whose rows are all of one class, for partial pooling alone
-
-    Raises
-    ------
-    Refused
-        For no outcome, one group, too few rows or one class in a group, a constant feature; ValueError for odd
-        arguments.
-
-    Examples
-    --------
-    Goes on from `read_table`.
-
-    >>> split = tables.split_rows(rows, seed=1)
-    >>> [len(y) for y in split.y_train], [len(y) for y in split.y_test]
-    ([10, 10], [10, 10])
-    >>> np.concatenate(split.X_train).std(axis=0).round(3)  # scaled by the training rows
-    array([1., 1.])
-    """
-    check_seed(seed)
-    if not 0 < train_share < 1 or (max_train is not None and max_train < 2) or min_rows < 4:
-        wanted = "0 < train_share < 1, max_train of at least 2 or None, min_rows of at least 4"
-        raise ValueError(f"train_share={train_share}, max_train={max_train}, min_rows={min_rows}; wanted: {wanted}")
-    require_groups(rows)
-    own = [np.flatnonzero(rows.group == g) for g in range(len(rows.groups))]
-    classes = np.zeros(len(rows.group)) if rows.kind in NUMBERS else rows.y
-    unusable = []
-    for name, index in zip(rows.groups, own, strict=True):
-        alone = rows.kind not in NUMBERS and len(np.unique(classes[index])) < 2 and not allow_one_class
-        if len(index) < min_rows or alone:
-            ones = f", {rows.y[index].sum():,} of class 1" if rows.kind == "binary" else ""
-            unusable.append(f"{name!r} ({say_rows(len(index))}{ones})")
-    if unusable:
-        wanted = f"at least {min_rows} in each and both classes (or allow_one_class=True); merge or leave groups out"
-        raise Refused(f"too few rows, or one class, in group {join(unusable)}; wanted: {wanted}")
-    train, test = [], []
-    for index, child in zip(own, np.random.SeedSequence(seed).spawn(len(own)), strict=True):
-        n_train = min(max(round(train_share * len(index)), 2), len(index) - 1, max_train or len(index))
-        picked = _pick(classes[index], n_train, np.random.default_rng(child))
-        train.append(index[picked])
-        test.append(index[~picked])
-    seen = rows.values[np.concatenate(train)]
-    center, width = seen.mean(axis=0), seen.std(axis=0)
-    same = np.array(rows.features)[(np.ptp(seen, axis=0) == 0) | (width == 0)].tolist()
-    if same:
-        raise Refused(f"the same in all training rows: {join(map(repr, same))}; wanted: features that vary")
-    X = (rows.values - center) / width
-    (X_train, y_train), (X_test, y_test) = (
-        ([X[index] for index in part], [rows.y[index] for index in part]) for part in (train, test)
-    )
-    return Split(X_train, y_train, X_test, y_test, train, test, rows.groups, rows.features, center, width)
-
-
-def require_groups(rows: Table) -> None:
-    """Refuse rows without an outcome to learn from, or of a single group."""
-    if rows.y is None or len(rows.groups) < 2:
-        found = f"outcome={rows.columns['outcome']!r} and {len(rows.groups)} values of {rows.columns['group']!r}"
-        raise Refused(f"{found}; wanted: rows read with an outcome to learn from, and two groups or more")
-
-
-def _pick(classes: Array, n_train: int, rng: np.random.Generator) -> Mask:
-    """A mask of rows for training, (obs,): each class in its proportion and at least once, the last one first."""
-    picked = np.zeros(len(classes), dtype=bool)
-    left, n_left = n_train, len(classes)
-    for n_later, name in reversed(list(enumerate(np.unique(classes)))):
-        own = np.flatnonzero(classes == name)
-        n = round(left * len(own) / n_left)
-        n = min(max(n, 1), max(left - n_later, 0))
-        n_left -= len(own)
-        n = min(max(n, left - n_left), len(own))
-        picked[rng.permutation(own)[:n]] = True
-        left -= n
-    return picked
-
-
-def make_folds(rows: Table, *, seed: int, n_folds: int = 5) -> dict[str, Places]:
-    """Folds of "rows", to which groups and classes are spread evenly, and of whole "groups", to which rows are: the
-    number of each row's fold, (row,) each.
-
-    Examples
-    --------
-    Goes on from `read_table`.
-
-    >>> folds = tables.make_folds(rows, seed=1, n_folds=2)
-    >>> np.bincount(folds["rows"]).tolist(), set(folds["groups"][rows.group == 0].tolist())
-    ([20, 20], {0})
-    """
-    check_seed(seed)
-    check_count(n_folds, "n_folds", least=2)
-    rng = np.random.default_rng(seed)
-    classes = np.zeros(len(rows.group)) if rows.kind in NUMBERS else rows.y
-    order = np.lexsort((rng.random(len(rows.group)), classes, rows.group))
-    by_row = np.empty(len(order), dtype=int)
-    by_row[order] = np.arange(len(order)) % n_folds
-    sizes = rows.count()[0]
-    by_size = np.lexsort((rng.random(len(sizes)), -sizes))
-    rank = np.empty(len(sizes), dtype=int)
-    rank[by_size] = np.arange(len(sizes))
-    return {"rows": by_row, "groups": (rank % min(n_folds, len(sizes)))[rows.group]}

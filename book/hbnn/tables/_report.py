@@ -1,9 +1,9 @@
-"""A report of an answer that one looks at: one HTML file that loads nothing."""
+"""What `answer` found, and a report of it that one looks at: one HTML file that loads nothing."""
 
 import base64
 import html
 import io
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,13 @@ import numpy as np
 import pandas as pd
 from scipy.stats import hmean
 
-from hbnn.tables._predictions import INTERVAL, tabulate_predictions
-from hbnn.tables._read import NUMBERS, Table, say_rows
-from hbnn.tables._rivals import NAMES, Answer
+from hbnn.tables import _network
+from hbnn.tables._compare import Comparison
+from hbnn.tables._network import Fit
+from hbnn.tables._predict_rival import predict_rival
+from hbnn.tables._predictions import INTERVAL, Prediction, tabulate_predictions
+from hbnn.tables._rivals import NAMES
+from hbnn.tables._table import NUMBERS, Table, say_rows
 
 STYLE = """body{font:17px/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem;color:#222}
 img{max-width:100%}table{border-collapse:collapse;font-size:.85em;display:block;overflow-x:auto}
@@ -25,23 +29,39 @@ groups</em> were left out whole. After ± stands one standard error. <em>Noise</
 mean, <em>ignorance</em> how far the mean is unknown, both as standard deviations (of classes, in bits)."""
 
 
-def write_report(path: str | Path, answer: Answer) -> None:
-    """Write a report: the data, who was compared, who is advised, calibration, six groups, where to measure next.
+@dataclass(frozen=True, repr=False)
+class Answer:
+    """What `answer` found: the rows, the scores, the advice, and predictions as they stand in the file."""
 
-    Needs matplotlib.
+    rows: Table
+    comparison: Comparison
+    advice: str
+    model: str  #: whose predictions they are
+    predictions: pd.DataFrame
+    fit: Fit | None  #: to all rows, where the network or the hierarchical line predicts
+    seed: int
 
-    Parameters
-    ----------
-    path : of an HTML file, which is replaced
-    """
+    def predict(self, asked: Table) -> Prediction:
+        """Predictions of further rows by the same model; a rival is fitted again, in seconds."""
+        if self.fit is not None:
+            return _network.predict(self.fit, asked, seed=self.seed)
+        return predict_rival(self.model, self.rows, asked, self.seed, self.comparison)
+
+    def write_report(self, path: str | Path) -> None:
+        """Write a report that one looks at, one HTML file that loads nothing: the data, who was compared, who is
+        advised, calibration, six groups, and where to measure next. Needs matplotlib."""
+        Path(path).write_text(_compose_page(self), encoding="utf8")
+
+
+def _compose_page(answer: Answer) -> str:
+    """The report as HTML."""
     rows, found = answer.rows, answer.comparison
-    over = "rows"
     parts = [
         f"<h1>{_text(rows.columns['outcome'])} by {_text(rows.columns['group'])}</h1>",
         f"<pre>{_text(rows)}\nFeatures: {_text(', '.join(rows.features))}.</pre>",
         "<h2>Who predicts</h2>",
         f"<p><strong>{_text(answer.advice)}</strong></p>",
-        _draw(_draw_gains, answer, f"Scores of all models on {over} that they had not seen, the best first"),
+        _draw(_draw_gains, answer, "Scores of all models on rows that they had not seen, the best first"),
         found.to_frame().to_html(border=0),
         f"<p>{DEFINED}</p>",
         "<h2>The first of its predictions</h2>",
@@ -55,8 +75,7 @@ def write_report(path: str | Path, answer: Answer) -> None:
         f"<p>{_text(_say_next(answer))}</p>",
     ]
     page = "<!doctype html><html lang='en'><meta charset='utf-8'><meta name='viewport' content='width=device-width'>"
-    page += f"<title>{_text(rows.columns['outcome'])}</title><style>{STYLE}</style>{''.join(parts)}</html>"
-    Path(path).write_text(page, encoding="utf8")
+    return f"{page}<title>{_text(rows.columns['outcome'])}</title><style>{STYLE}</style>{''.join(parts)}</html>"
 
 
 def _text(value: Any) -> str:

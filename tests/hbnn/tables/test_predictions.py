@@ -1,0 +1,223 @@
+"""Predictions of rows: their intervals and scores, how exactly chains say them, and what is written into a file."""
+
+from dataclasses import replace
+from unittest.mock import Mock
+
+import numpy as np
+import pandas as pd
+import pytest
+from hbnn import metrics, prediction, tables
+from hbnn.tables import _compare, _predictions
+from made import make_fit, make_people, make_rows, read_tenants
+from scipy.special import expit
+from scipy.stats import nbinom, norm, poisson
+from scipy.stats import t as student
+
+GOOD = {"group": "town", "features": ["age", "income"], "outcome": "moved"}
+
+
+@pytest.fixture
+def frame():
+    return make_people()
+
+
+@pytest.fixture
+def rows(frame):
+    return tables.read_table(frame, **GOOD, ids=["name"])
+
+
+@pytest.fixture
+def draws(rows):
+    return tables.predict_rows(make_posterior(), tables.split_rows(rows, seed=0), rows)
+
+
+def make_posterior(n_groups=3, bias=False):
+    """Draws of a hierarchical network with two layers of three units, as if from two chains."""
+    rng, posterior = np.random.default_rng(0), {}
+    for k, shape in enumerate([(2, 3), (3, 3), (3,)], 1):
+        posterior[f"sd{k}"] = abs(rng.normal(size=(2, 5)))
+        posterior[f"mu{k}"] = rng.normal(size=(2, 5, *shape))
+        posterior[f"z{k}"] = rng.normal(size=(2, 5, n_groups, *shape))
+        if bias:
+            posterior[f"bias_mu{k}"] = rng.normal(size=(2, 5, *shape[1:]))
+            posterior[f"bias_z{k}"] = rng.normal(size=(2, 5, n_groups, *shape[1:]))
+    return posterior
+
+
+# --- by a model of one's own
+
+
+@pytest.mark.parametrize(("bias", "activation"), [(False, "tanh"), (True, "relu")])
+def test_each_row_is_predicted_by_the_network_of_its_group_which_is_known_by_name(frame, rows, bias, activation):
+    split, posterior = tables.split_rows(rows, seed=0), make_posterior(bias=bias)
+    p = tables.predict_rows(posterior, split, rows, activation=activation)
+    expected = prediction.predict_groups(posterior, split.scale(rows.values), activation=activation)
+    for row in (0, 35, 61):
+        np.testing.assert_allclose(p[:, :, row], expected[:, :, rows.group[row], row])
+    some = frame[frame["town"] != "Bonn"].sample(frac=1, random_state=1).drop(columns="moved")
+    new = tables.read_table(some, **(GOOD | {"outcome": None}))
+    found = tables.predict_rows(posterior, split, new, activation=activation)
+    np.testing.assert_allclose(found, p[:, :, new.ids["row"]])
+
+
+def test_an_unknown_group_and_other_features_cannot_be_predicted(frame, rows):
+    split, posterior = tables.split_rows(rows, seed=0), make_posterior()
+    new = tables.read_table(frame.replace({"town": {"Bonn": "Bon"}}), **GOOD)
+    with pytest.raises(ValueError, match=r"group 'Bon' .*Did you mean 'Bonn'\?"):
+        tables.predict_rows(posterior, split, new)
+    turned = tables.read_table(frame, **(GOOD | {"features": ["income", "age"]}))
+    with pytest.raises(ValueError, match=r"\('income', 'age'\); wanted: \('age', 'income'\)"):
+        tables.predict_rows(posterior, split, turned)
+    with pytest.raises(ValueError, match="2 groups; wanted: 3"):
+        tables.predict_rows(make_posterior(n_groups=2), split, rows)
+
+
+# --- the file
+
+
+def test_predictions_have_a_mean_an_interval_and_two_kinds_of_uncertainty(rows, draws):
+    found, flat = tables.tabulate_predictions(rows, draws, interval=0.8), draws.reshape(-1, 62)
+    expected = {"probability": flat.mean(axis=0)} | metrics.split_uncertainty(flat)
+    expected |= {"low": np.quantile(flat, 0.1, axis=0), "high": np.quantile(flat, 0.9, axis=0)}
+    for name in ("probability", "low", "high", "noise", "ignorance"):
+        np.testing.assert_allclose(found[name], expected[name])
+    assert list(found)[:4] == ["row", "name", "town", "moved"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        ("binary", ["probability", "low", "high", "noise", "ignorance"]),
+        ("classes", ["p_a", "p_b", "p_c", "class", "probability", "low", "high", "noise", "ignorance"]),
+        ("real", ["mean", "mean_low", "mean_high", "low", "high", "noise", "ignorance"]),
+        ("counts", ["mean", "mean_low", "mean_high", "low", "high", "noise", "ignorance"]),
+    ],
+)
+def test_every_kind_has_its_columns_and_can_be_written_twice(tmp_path, kind, names):
+    fit = make_fit(kind)
+    rows = make_rows(fit, group=None, labels=False)
+    tables.write_predictions(tmp_path / "p.csv", rows, tables.Prediction(np.full((1, 8), 0.5)))
+    found = tables.write_predictions(tmp_path / "p.csv", rows, tables.predict(fit, rows))
+    assert found.columns.tolist() == ["row", "g", *names]
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "p.csv"), found, check_dtype=False)
+    assert [path.name for path in tmp_path.iterdir()] == ["p.csv"]
+    assert ((found["low"] <= found["high"]) & (found["ignorance"] > 0)).all()
+
+
+def test_predictions_are_written_whole_and_never_over_a_table(rows, draws, tmp_path, monkeypatch):
+    path = tmp_path / "predictions.csv"
+    tables.write_predictions(path, rows, draws)
+    before = path.read_bytes()
+    monkeypatch.setattr(pd.DataFrame, "to_csv", Mock(side_effect=OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        tables.write_predictions(path, rows, draws)
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["predictions.csv"]
+    path.write_text("town,age\nUlm,3\n")
+    with pytest.raises(ValueError, match=r"predictions\.csv is there already"):
+        tables.write_predictions(path, rows, draws)
+    assert path.read_text() == "town,age\nUlm,3\n"
+    with pytest.raises(OSError, match="folder"):
+        tables.write_predictions(tmp_path / "no" / "p.csv", rows, draws)
+
+
+def test_predictions_that_do_not_fit_are_refused(frame, rows, draws):
+    for changed, interval, words in (
+        (draws[..., 1:], 0.9, "61 rows; wanted: 62"),
+        (draws, 90, "interval=90; wanted: 0 < interval < 1"),
+        (draws + 1, 0.9, "outside"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            tables.tabulate_predictions(rows, changed, interval=interval)
+    taken = tables.read_table(frame.rename(columns={"name": "low"}), **GOOD, ids=["low"])
+    with pytest.raises(ValueError, match="'low'"):
+        tables.tabulate_predictions(taken, draws)
+
+
+def test_what_a_single_fit_cannot_say_is_left_empty():
+    rows = make_rows(make_fit("real"), group=None)
+    found = tables.tabulate_predictions(rows, tables.Prediction(np.full((1, 8), 10.0), np.full((1, 1), 2.0), 1.0))
+    assert found[["mean_low", "mean_high", "ignorance"]].isna().all(axis=None)
+    np.testing.assert_allclose(found["high"], 10 + 2 * norm.ppf(0.95), rtol=1e-6)
+    found = tables.tabulate_predictions(rows, np.full(8, 0.5))
+    assert found[["low", "high", "ignorance"]].isna().all(axis=None)
+    assert (found["noise"] == 1).all()
+
+
+# --- intervals of numbers
+
+
+@pytest.mark.parametrize("kind", ["real", "heavy"])
+def test_the_interval_of_a_number_holds_its_share_of_the_mixture(kind):
+    fit = make_fit(kind)
+    rows = make_rows(fit, group=None)
+    p = tables.predict(fit, rows)
+    found, shape = tables.tabulate_predictions(rows, p, interval=0.8), norm if kind == "real" else student(p.tails)
+    for name, share in (("low", 0.1), ("high", 0.9)):
+        below = shape.cdf((found[name].to_numpy() - p.draws) / p.noise).mean(axis=0)
+        np.testing.assert_allclose(below, share, atol=1e-6)
+
+
+def test_shares_are_learned_as_logits_and_predicted_between_their_ends():
+    """Means are those of simulated outcomes, and interval ends hold their share of them."""
+    values, frame, test = np.resize([0.0, 0.2, 0.5, 0.9, 1.0], 60), make_people()[:60], np.arange(40, 60)
+    rows, parts = (read_tenants(frame.assign(y=unit * values), "y", kind="share") for unit in (100, 1))
+    np.testing.assert_allclose(expit(rows.target[:5]), [0.05, 0.2, 0.5, 0.9, 0.95])
+    np.testing.assert_allclose(parts.target, rows.target)
+    fit = make_fit("share")
+    table = make_rows(fit, group=None)
+    p = tables.predict(fit, table)
+    found = tables.tabulate_predictions(table, p)
+    many = 100 * expit(p.draws + p.noise * np.random.default_rng(0).normal(size=(200, *p.draws.shape)))
+    np.testing.assert_allclose(found["mean"], many.mean(axis=(0, 1)), atol=0.5)
+    np.testing.assert_allclose(found[["low", "high"]].T, np.quantile(many, [0.05, 0.95], axis=(0, 1)), atol=0.5)
+    np.testing.assert_allclose(found["noise"] ** 2 + found["ignorance"] ** 2, many.var(axis=(0, 1)), rtol=0.02)
+    line = tables.fit_rival("line", rows, np.arange(40), test, seed=0)
+    assert (line.kind, (_compare._find_losses(line, rows.take(test)) < 100**2).all()) == ("share", True)
+    assert np.isfinite(tables.score_rows(line, rows.take(test))).all()
+
+
+@pytest.mark.parametrize("dispersion", [0.0, 0.5])
+def test_the_interval_of_a_count_is_whole_and_holds_its_share(dispersion):
+    mean = np.array([[0.01, 0.3, 2.8, 40.0]])
+    truth = nbinom(4, 4 / (4 + mean[0])) if dispersion else poisson(mean[0])
+    fit = make_fit("counts")
+    table, p = make_rows(fit, n=4), tables.Prediction(mean, _predictions.count_sd(mean, dispersion), counts=True)
+    found = tables.tabulate_predictions(table, p)
+    np.testing.assert_array_equal(found[["low", "high"]].T, [truth.ppf(0.05), truth.ppf(0.95)])
+    np.testing.assert_allclose(tables.score_rows(p, table), truth.logpmf(table.y), rtol=1e-3)
+    np.testing.assert_allclose(found["noise"], truth.std())
+    many = np.concatenate([truth.rvs((2000, 4), random_state=1)]).T.ravel()
+    each = tables.Prediction(np.repeat(p.draws, 2000, axis=1), np.repeat(p.noise, 2000, axis=1), counts=True)
+    level = _compare._find_levels(each, replace(make_rows(fit, n=8000), y=many))
+    assert abs(np.quantile(level, [0.1, 0.5, 0.9]) - [0.1, 0.5, 0.9]).max() < 0.02
+
+
+# --- how exactly chains say it
+
+
+def test_chains_are_weighted_by_what_they_predict_together():
+    """Two chains that each know half of the rows, and one that knows nothing."""
+    lpd = np.array([[-1.0] * 5 + [-3.0] * 5, [-3.0] * 5 + [-1.0] * 5, [-4.0] * 10])
+    np.testing.assert_allclose(_predictions.stacking_weights(lpd), [0.5, 0.5, 0], atol=1e-6)
+
+
+def test_leaving_rows_out_agrees_with_leaving_them_out():
+    """A normal mean with a flat prior, known noise: the predictive density without a row has a formula."""
+    rng = np.random.default_rng(1)
+    y = rng.normal(size=30)
+    mu = rng.normal(y.mean(), np.sqrt(1 / 30), 4000)
+    found = _predictions.leave_one_out_density(norm.logpdf(y, mu[:, None], 1))
+    np.testing.assert_allclose(found, norm.logpdf(y, (y.sum() - y) / 29, np.sqrt(1 + 1 / 29)), atol=0.02)
+
+
+@pytest.mark.parametrize("kind", ["real", "binary"])
+def test_an_error_of_means_and_ends_is_what_other_draws_would_show(kind):
+    """Thirty sets of draws, without autocorrelation: their means and ends vary as one set says of itself."""
+    many = np.random.default_rng(2).normal(0, 1, (30, 4, 250, 5))
+    many, noise = (many, np.full((4, 250, 1), 1e-3)) if kind == "real" else (expit(many), None)
+    told = np.mean([tables.measure_precision(draws, noise).error for draws in many], axis=0)
+    flat = many.reshape(30, 1000, 5)
+    ends = [flat.mean(axis=1), *np.quantile(flat, (0.05, 0.95), axis=1)]
+    seen = np.max([end.std(axis=0) for end in ends], axis=0)
+    assert 0.75 < (told / seen).mean() < 1.35
