@@ -7,14 +7,10 @@ environment variable BNN_CACHE names the folder, or is "off" or "on". Draws that
 where BNN_POSTERIORS asks for them (`bookkit.published`).
 """
 
-import contextlib
 import functools
-import hashlib
 import json
 import logging
 import os
-import platform
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -26,11 +22,13 @@ from hbnn._checks import check_seed
 from pytensor.graph.basic import Constant
 from pytensor.graph.traversal import io_toposort
 
-from bookkit import environment, published
+from bookkit import published
+from bookkit.repo import digest, write_atomically
+from bookkit.versions import machine
 
 SWITCH = "BNN_CACHE"
 OFF, ON = ("off", "0", "no", "false"), ("on", "1", "yes", "true")  # in capitals too
-RUN = "run"  # the attribute that says which run a stored posterior comes from
+RUN = published.RUN
 UNSEEN = ("progressbar", "quiet", "compute_convergence_checks")  # settings of `pm.sample` that change no draw
 KEPT = ("inference_library", "inference_library_version", "tuning_steps")  # attributes
 PACKAGES = ("pymc", "pytensor", "numba", "llvmlite", "numpy", "scipy", "nutpie")
@@ -51,9 +49,6 @@ def find_folder():
     >>> with mock.patch.dict(os.environ, BNN_CACHE="/data/posteriors"):
     ...     print(cache.find_folder())
     /data/posteriors
-    >>> with mock.patch.dict(os.environ, BNN_CACHE="off"):
-    ...     print(cache.find_folder())
-    None
     """
     wanted = os.environ.get(SWITCH, "").strip()
     if wanted.lower() in OFF:
@@ -93,12 +88,8 @@ def cached(sample):
     ...     mu = pm.Normal("mu")
     ...     y = pm.Normal("y", mu, 1, observed=[1.0, 2.0, 3.0])
     >>> sample = cache.cached(pm.sample)
-    >>> options = {"model": model, "random_seed": 1, **sampling.ONE_CORE}
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with mock.patch.dict(os.environ, BNN_CACHE=folder):
-    ...         first, second = sample(**options), sample(**options)
-    ...     print(len(os.listdir(folder)), "file")
-    1 file
+    >>> with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, BNN_CACHE=folder):
+    ...     first, second = (sample(model=model, random_seed=1, **sampling.ONE_CORE) for _ in range(2))
     >>> bool((first["posterior"]["mu"] == second["posterior"]["mu"]).all())
     True
     """
@@ -108,18 +99,18 @@ def cached(sample):
         check_seed(random_seed)
         options |= {"draws": draws, "random_seed": random_seed}
         asked = {name: value for name, value in options.items() if name not in UNSEEN}
-        run = digest_run(model, asked)
-        folder = find_folder()
+        run, folder = digest_run(model, asked), find_folder()
         path = None if folder is None else folder / f"{run}.nc"
-        tree = None if path is None else _read(path, run)
+        tree = None if path is None else read(path, run)
         if tree is None:
-            tree = published.find(digest_run(model, asked, anywhere=True))
+            anywhere = digest_run(model, asked, anywhere=True)
+            tree = published.find(anywhere)
         if tree is None:
             tree = _strip(sample(model=model, **options))
-            tree.attrs[RUN] = run
+            tree.attrs |= {RUN: run, published.NAME: anywhere}
             whole = tree["posterior"].sizes["draw"] == draws and np.isfinite(tree["sample_stats"]["energy"]).all()
             if path is not None and whole:  # else it was interrupted
-                _write(tree, path)
+                write(tree, path)
         return tree
 
     return sample_cached
@@ -135,27 +126,21 @@ def _strip(tree):
     return xr.DataTree.from_dict(groups)
 
 
-def _write(tree, path):
-    """All of the file or nothing; a full or a read-only disk costs time, not the result."""
-    part = path.with_name(f".{path.name}.{os.getpid()}")
+def write(tree, path):
+    """Store draws, all of the file or nothing; a full or a read-only disk costs time, not the result."""
     checked = {f"/{name}": {v: {"fletcher32": True} for v in node.data_vars} for name, node in tree.items()}
+    # not straight into the file: on a full disk HDF5 takes the whole process down with it
+    # (nor with a lock of Dask's, which a worker would ask for, and which knows files only)
+    with dask.config.set(scheduler="synchronous"):
+        content = bytes(tree.to_netcdf(engine="h5netcdf", encoding=checked))
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # not straight into the file: on a full disk HDF5 takes the whole process down with it
-        # (nor with a lock of Dask's, which a worker would ask for, and which knows files only)
-        with dask.config.set(scheduler="synchronous"):
-            content = tree.to_netcdf(engine="h5netcdf", encoding=checked)
-        part.write_bytes(content)
-        part.replace(path)
+        write_atomically(path, content)
     except OSError as error:
         LOG.warning("the posterior could not be stored: %s", error)
-    finally:
-        with contextlib.suppress(OSError):
-            part.unlink()
 
 
-def _read(path, run):
-    """A stored result, or None where there is none that can be trusted."""
+def read(path, run):
+    """The draws of a run that are stored in a file (DataTree), or None where there are none that can be trusted."""
     try:
         with xr.open_datatree(path, engine="h5netcdf") as file:
             tree = file.load().copy()
@@ -179,69 +164,41 @@ def digest_run(model, asked, *, anywhere=False):
     asked : dict, the sampler's settings
     anywhere : bool
         Whether another machine shall find the same name: its processor and settings do not count then, nor do the
-        digits of the data and constants beyond `DIGITS`, which sines and cosines of another processor may change.
+        digits of arrays beyond `DIGITS`, which sines and cosines of another processor may change.
 
     Examples
     --------
-    Goes on from `cached`.
-
-    >>> run = cache.digest_run(model, {"draws": 1000, "random_seed": 1})
-    >>> len(run), run == cache.digest_run(model, {"draws": 1000, "random_seed": 1})
-    (64, True)
-    >>> run == cache.digest_run(model, {"draws": 1000, "random_seed": 2})
+    >>> import pymc as pm
+    >>> from bookkit import cache
+    >>> with pm.Model() as model:
+    ...     mu = pm.Normal("mu")
+    >>> cache.digest_run(model, {"random_seed": 1}) == cache.digest_run(model, {"random_seed": 2})
     False
     """
-    digest = hashlib.sha256()
-    add_array = partial(_add_array, digest, digits=DIGITS if anywhere else None)
 
-    def add(*things):
-        digest.update(json.dumps(things, default=_show).encode())
+    def show(thing):
+        """Arrays to the last digit that counts, anything else that JSON does not know as text."""
+        if not isinstance(thing, np.ndarray):
+            return str(thing)
+        if thing.dtype == object:
+            return thing.tolist()
+        values = np.round(thing, DIGITS) + 0.0 if anywhere and thing.dtype.kind == "f" else thing  # no -0.0
+        return [values.dtype.str, values.shape, digest(values.tobytes())]
 
-    add(sorted(asked.items()), {name: version(name) for name in PACKAGES}, hbnn.NUMBERS)
-    if not anywhere:
-        add(*_describe_machine(), environment.read_back())
-    kept = model.replace_rvs_by_values(model.deterministics)
-    add([variable.name for variable in model.deterministics], model.named_vars_to_dims, model.coords)
-    add([(rv.name, start) for rv, start in model.rvs_to_initial_values.items()])
-    outputs = [*model.logp(sum=False), *kept]
-    inputs = [model.rvs_to_values[rv] for rv in model.free_RVs]
-    add([(rv.name, str(value.type)) for rv, value in zip(model.free_RVs, inputs, strict=True)])
-    for data in model.data_vars:
-        add(data.name)
-        add_array(data.get_value())
-    places = {variable: f"in{i}" for i, variable in enumerate([*inputs, *model.data_vars])}
-    for node in io_toposort([*inputs, *model.data_vars], outputs):
-        for variable in node.inputs:
-            if isinstance(variable, Constant):
-                add_array(np.asarray(variable.data))
-            else:
-                add(places.get(variable, "?"))
-        add(type(node.op).__qualname__, str(node.op), [str(v.type) for v in node.outputs])
-        places |= {variable: f"v{len(places) + i}" for i, variable in enumerate(node.outputs)}
-    add([places.get(variable, "?") for variable in outputs])
-    return digest.hexdigest()
+    said = [sorted(asked.items()), {name: version(name) for name in PACKAGES}, hbnn.NUMBERS]
+    said += [None if anywhere else machine(), [data.get_value() for data in model.data_vars]]
+    said += [[variable.name for variable in model.deterministics], model.named_vars_to_dims, model.coords]
+    said += [[(rv.name, start) for rv, start in model.rvs_to_initial_values.items()]]
+    inputs = [*(model.rvs_to_values[rv] for rv in model.free_RVs), *model.data_vars]
+    outputs = [*model.logp(sum=False), *model.replace_rvs_by_values(model.deterministics)]
+    said += [[(rv.name, str(value.type)) for rv, value in zip(model.free_RVs, inputs, strict=False)]]
+    places = {variable: i for i, variable in enumerate(inputs)}
 
+    def place(variable):
+        return np.asarray(variable.data) if isinstance(variable, Constant) else places.get(variable, "?")
 
-def _show(thing):
-    """What JSON does not know, as text; arrays to the last bit."""
-    if isinstance(thing, np.ndarray) and thing.dtype != object:
-        return [thing.dtype.str, thing.shape, hashlib.sha256(np.ascontiguousarray(thing).tobytes()).hexdigest()]
-    return str(thing)
-
-
-def _add_array(digest, values, digits=None):
-    values = np.asarray(values)
-    if digits is not None and values.dtype.kind == "f":
-        values = np.round(values, digits) + 0.0  # no -0.0
-    if values.dtype == object:
-        digest.update(repr(values).encode())
-        return
-    digest.update(json.dumps([values.dtype.str, values.shape]).encode())
-    digest.update(np.ascontiguousarray(values).tobytes())
-
-
-def _describe_machine():
-    """What the compiler builds for, as another processor may round otherwise, and Python. List of str."""
-    import llvmlite.binding as llvm
-
-    return [platform.machine(), platform.processor(), llvm.get_host_cpu_name(), platform.python_version()]
+    for node in io_toposort(inputs, outputs):
+        types = [str(variable.type) for variable in node.outputs]
+        said.append([type(node.op).__qualname__, str(node.op), types, [place(variable) for variable in node.inputs]])
+        places |= {variable: len(places) + i for i, variable in enumerate(node.outputs)}
+    return digest(json.dumps([*said, [place(variable) for variable in outputs]], default=show))

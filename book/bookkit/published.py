@@ -22,7 +22,7 @@ SWITCH = "BNN_POSTERIORS"
 OFF = ("", "off", "0", "no", "false")
 CONFIG = Path(__file__).parents[2] / "_config.yml"
 MANIFEST = "posteriors.json"  # run: its file, the file's SHA-256, and the chapter that sampled it
-RUN = "run"
+RUN, NAME = "run", "run_anywhere"  # attributes: which run draws come from, and how other machines name it
 # Numbers of a draw: a variable that has more is kept in 8 bits, a smaller one in 16. With 7 bits the log likelihood of
 # the chapters' posterior falls by 0.3, which is its Monte Carlo error.
 MANY = 200
@@ -45,8 +45,8 @@ def find(run):
         place = find_release() if place.lower() == "release" else place
         entry = json.loads(fetch(place, MANIFEST)).get(run)
         if entry is None:
-            raise ValueError("it has none of this model, these data and these settings")
-        tree = unpack(fetch(place, entry["file"], entry["sha256"]), run, entry["sha256"])
+            raise ValueError("it has none of this model, data, settings and version of packages and library")
+        tree = unpack(fetch(place, entry["file"], entry["sha256"]), run)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         LOG.warning("No published posterior from %s: %s. It is sampled here.", place, error)
         return None
@@ -65,7 +65,10 @@ def find_release():
 def fetch(place, name, sha256=None):
     """The bytes of a file in a folder, or at an https address: with a SHA-256 tried again, and kept (`pooch`)."""
     if not place.startswith("https://"):
-        return Path(place, name).read_bytes()
+        content = Path(place, name).read_bytes()
+        if sha256 not in (None, hashlib.sha256(content).hexdigest()):
+            raise ValueError(f"its SHA-256 is not {sha256[:12]}…")
+        return content
     import pooch  # takes a third of a second
 
     address = f"{place.rstrip('/')}/"
@@ -77,42 +80,26 @@ def fetch(place, name, sha256=None):
 
 
 def pack(tree, run):
-    """Draws as the bytes of a NetCDF file.
-
-    Parameters
-    ----------
-    tree : DataTree with the groups ``posterior`` and ``sample_stats``
-    run : str
-
-    Returns
-    -------
-    bytes
-        Floats of the posterior as integers of 8 or 16 bits (`MANY`) that divide the range of their variable evenly;
-        those of ``sample_stats`` as they are, in 32 bits.
-
-    Raises
-    ------
-    ValueError
-        When a number is not finite.
+    """Draws as the bytes of a NetCDF file: floats of the posterior as integers of 8 or 16 bits (`MANY`) that divide the
+    range of their variable evenly, other floats in 32 bits. A number that is not finite is a ValueError.
     """
-    groups = {name: tree[name].to_dataset() for name in ("posterior", "sample_stats")}
-    encoding = {f"/{group}": {} for group in groups}
-    for group, data in groups.items():
-        for name, values in data.items():
+    encoding = {}
+    for group in ("posterior", "sample_stats"):
+        encoding[f"/{group}"] = {}
+        for name, values in tree[group].data_vars.items():
             how = {"zlib": True, "complevel": 9, "shuffle": True}
             if values.dtype.kind == "f":
-                rounded = group == "posterior"
-                if rounded and not np.isfinite(values).all():
-                    raise ValueError(f"{name} has numbers that are not finite; wanted: a run that went to its end")
-                how |= _round(values.values) if rounded else {"dtype": "float32"}
+                how |= _round(name, values.values) if group == "posterior" else {"dtype": "float32"}
             encoding[f"/{group}"][name] = how
-    whole = xr.DataTree.from_dict(groups)
+    whole = xr.DataTree.from_dict({name: tree[name].to_dataset() for name in ("posterior", "sample_stats")})
     whole.attrs = {RUN: run}
     return bytes(whole.to_netcdf(engine="h5netcdf", encoding=encoding))
 
 
-def _round(values):
+def _round(name, values):
     """How NetCDF shall pack the numbers of a variable, (chain, draw, …)."""
+    if not np.isfinite(values).all():
+        raise ValueError(f"{name} has numbers that are not finite; wanted: a run that went to its end")
     bits = 8 if values[0, 0].size > MANY else 16
     low, high = float(values.min()), float(values.max())
     return {
@@ -121,47 +108,29 @@ def _round(values):
     }  # fmt: skip
 
 
-def unpack(content, run, sha256):
-    """Draws from the bytes of a file, in float64.
-
-    Raises
-    ------
-    ValueError
-        When these are not the bytes that were published, or those of another run.
-    """
-    if hashlib.sha256(content).hexdigest() != sha256:
-        raise ValueError(f"its SHA-256 is not {sha256[:12]}…")
+def unpack(content, run):
+    """Draws (DataTree, in float64) from the bytes of a file; of another run's file a ValueError."""
     with xr.open_datatree(BytesIO(content), engine="h5netcdf") as file:
         tree = file.load().copy()
     if tree.attrs.get(RUN) != run:
         raise ValueError("it holds another run")
-    posterior = tree["posterior"].to_dataset()
-    for name, values in posterior.items():
-        values.encoding.clear()
-        posterior[name] = values.astype(float)
-    stats = tree["sample_stats"].to_dataset()
-    return xr.DataTree.from_dict({"posterior": posterior, "sample_stats": stats, "/": xr.Dataset(attrs=tree.attrs)})
+    posterior = tree["posterior"].to_dataset().astype(float).drop_encoding()
+    return xr.DataTree.from_dict({"/": tree.to_dataset(), "posterior": posterior, "sample_stats": tree["sample_stats"]})
 
 
-def publish(tree, run, folder, chapter):
-    """Write a run into a folder, and into its `MANIFEST`.
-
-    Parameters
-    ----------
-    tree, run : as `pack` takes them
-    folder : Path
-    chapter : str, where it was sampled
+def publish(trees, folder, chapter):
+    """Write draws of a chapter (list of DataTree, as `bookkit.cache` stores them) and their `MANIFEST` into a folder.
 
     Returns
     -------
-    Path
+    list of Path
     """
-    folder = Path(folder)
+    folder, known, paths = Path(folder), {}, []
     folder.mkdir(parents=True, exist_ok=True)
-    content = pack(tree, run)
-    path, manifest = folder / f"posterior-{run[:12]}.nc", folder / MANIFEST
-    path.write_bytes(content)
-    known = json.loads(manifest.read_text(encoding="utf-8")) if manifest.exists() else {}
-    known[run] = {"file": path.name, "sha256": hashlib.sha256(content).hexdigest(), "chapter": chapter}
-    manifest.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
-    return path
+    for tree in trees:
+        content, run = pack(tree, tree.attrs[NAME]), tree.attrs[NAME]
+        paths.append(folder / f"posterior-{run[:12]}.nc")
+        paths[-1].write_bytes(content)
+        known[run] = {"file": paths[-1].name, "sha256": hashlib.sha256(content).hexdigest(), "chapter": chapter}
+    (folder / MANIFEST).write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
+    return paths

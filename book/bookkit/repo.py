@@ -2,10 +2,9 @@
 
 import hashlib
 import json
-import os
 import subprocess
-import tempfile
 from pathlib import Path
+from uuid import uuid4
 
 import yaml
 
@@ -54,10 +53,13 @@ def write_atomically(path, content):
     content : str, written as UTF-8, or bytes
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("wb", dir=path.parent, suffix=".part", delete=False) as part:
-        part.write(content.encode() if isinstance(content, str) else content)
-    os.chmod(part.name, 0o644)
-    os.replace(part.name, path)
+    part = path.with_name(f".{path.name}.{uuid4().hex}")
+    try:
+        part.write_bytes(content.encode() if isinstance(content, str) else content)
+        part.chmod(0o644)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def digest(content):

@@ -1,75 +1,79 @@
-"""A stored posterior is used when everything it depends on is the same, and never otherwise."""
+"""Posteriors that are kept or published are used when all that they depend on is the same, and never otherwise."""
 
+import hashlib
 import inspect
+import json
 import os
-import shutil
 import subprocess
 import sys
+import time
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 import pymc as pm
 import pytest
-from bookkit import cache, data, models
+import requests
+import xarray as xr
+import yaml
+from bookkit import cache, data, models, published
 from hbnn import fuse, sampling
+from tools import release_posteriors
 
 ASKED = sampling.ONE_CORE | {"chains": 2, "draws": 20, "tune": 20}
+START = np.array([0.1, 0.2])
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv(cache.SWITCH, str(tmp_path / "posteriors"))
-    return tmp_path / "posteriors"
+def make_model(observed=0.5, sigma=1.0, dims=("one",), labels=(0, 1), start=None, follow=None, swap=False):
+    """With changes of all that may make another posterior of it."""
+    with pm.Model(coords={"one": labels, "other": labels}) as model:
+        a, b = pm.Normal("a", dims=dims, initval=start), pm.Normal("b")
+        many = pm.Normal("many", shape=published.MANY + 1)
+        x = pm.Data("x", [observed, 0.5])
+        pm.Normal("y", (b - a if swap else a - b) + many.sum(), sigma, observed=x)
+        if follow:
+            pm.Deterministic(follow[0], follow[1] * a)
+    return model
 
 
 @pytest.fixture(scope="module")
 def drawn():
-    """A posterior as PyMC gives it: one run for all tests here."""
     return pm.sample(model=make_model(), random_seed=1, **ASKED)
 
 
-class Sampler:
-    """In the place of `pm.sample`, draws that depend on the seed and on the data alone; `asked` has a dict per call."""
-
-    def __init__(self, drawn):
-        self.drawn, self.asked = drawn, []
-        self.change = lambda tree: tree
-
-    def draw(self, **asked):
-        """What `bookkit.cache.cached(pm.sample)` returns, for `make_model()` and seed 1 unless told otherwise."""
-        return cache.cached(self.sample)(**({"model": make_model(), "random_seed": 1} | ASKED | asked))
-
-    def sample(self, draws, *, model, random_seed, **asked):
-        self.asked.append(asked)
-        tree = self.drawn.copy(deep=True)
-        a = tree["posterior"]["a"].values
-        a[:] = np.random.default_rng(random_seed).normal(model["x"].get_value(), size=a.shape)
-        return self.change(tree)
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Where this machine keeps posteriors."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "copies"))
+    monkeypatch.setenv(cache.SWITCH, str(tmp_path / "own"))
+    return tmp_path / "own"
 
 
 @pytest.fixture
-def sampler(drawn):
-    return Sampler(drawn)
+def draw(drawn, folder):
+    """`cached(pm.sample)` of the model and seed 1: a function that returns draws and how often it has sampled by now.
+
+    In the place of `pm.sample`, `change(drawn)`.
+    """
+    asked = []
+
+    def draw(change=lambda tree: tree, observed=0.5, **options):
+        def sample(**_):
+            asked.append(1)
+            return change(drawn.copy(deep=True))
+
+        tree = cache.cached(sample)(**({"model": make_model(observed), "random_seed": 1} | ASKED | options))
+        return tree, len(asked)
+
+    return draw
 
 
-def make_model(observed=0.5, sigma=1.0, scale=1.0):
-    with pm.Model() as model:
-        x = pm.Data("x", np.array([observed]))
-        pm.Normal("y", pm.Normal("a", 0, scale), sigma, observed=x)
-    return model
-
-
-# --- what is stored
-
-
-def test_what_the_sampler_draws_is_returned_and_the_second_time_read(folder, drawn, sampler):
-    first = cache.cached(lambda *_, **__: drawn)(model=make_model(), random_seed=1, **ASKED)
+def test_what_the_sampler_draws_is_returned_and_the_second_time_read(draw, drawn):
+    (first, _), (second, n_sampled) = draw(), draw(progressbar=True, quiet=False, compute_convergence_checks=True)
     assert first["posterior"].to_dataset().equals(drawn["posterior"].to_dataset())
     numbers = drawn["sample_stats"].to_dataset().drop_vars("divergence_message")  # text or None, for each draw
     assert first["sample_stats"].to_dataset().equals(numbers)
-    second = sampler.draw()
-    assert not sampler.asked
-    assert first.identical(second)
+    assert (first.identical(second), n_sampled) == (True, 1)
     assert second["posterior"].attrs["inference_library"] == "nutpie"
 
 
@@ -80,51 +84,39 @@ def lose_draws(tree):
     return tree
 
 
-def cut_draws(tree):
-    """The only chain was interrupted: it is shorter."""
-    return tree.isel(chain=slice(1), draw=slice(7))
-
-
-@pytest.mark.parametrize(("change", "chains"), [(lose_draws, 2), (cut_draws, 1)])
-def test_what_an_interruption_left_is_returned_and_not_stored(folder, sampler, change, chains):
-    sampler.change = change
-    assert np.isfinite(sampler.draw(chains=chains)["posterior"]["a"]).sum() < 20 * chains
+@pytest.mark.parametrize("change", [lose_draws, lambda tree: tree.isel(chain=slice(1), draw=slice(7))])
+def test_what_an_interruption_left_is_returned_and_not_stored(folder, draw, change):
+    assert np.isfinite(draw(change)[0]["posterior"]["b"]).sum() > 0
     assert not folder.exists()
 
 
-# --- another posterior
-
-
 @pytest.mark.parametrize("name", ["random_seed", "draws", "tune", "chains", "target_accept"])
-def test_other_settings_are_another_posterior_where_they_change_draws(folder, sampler, name):
-    sampler.draw(**{name: 20})
-    sampler.draw(**{name: 20}, progressbar=True, quiet=False, compute_convergence_checks=True)
-    assert sampler.asked == [{k: v for k, v in (ASKED | {name: 20}).items() if k not in ("draws", "random_seed")}]
-    sampler.draw(**{name: 21})
-    assert len(sampler.asked) == 2
+def test_other_settings_are_another_posterior(draw, name):
+    assert [draw(**{name: value})[1] for value in (20, 21)] == [1, 2]
 
 
-START = np.array([0.1, 0.2])
-
-
-def name_two(swap=False, start=None, dims=("one",), labels=(0, 1), follow=None, observed=0.5, sigma=1.0):
-    """The name of a run of a model of two variables."""
-    with pm.Model(coords={"one": labels, "other": labels}) as model:
-        a, b = pm.Normal("a", dims=dims, initval=start), pm.Normal("b")
-        x = pm.Data("x", [observed, 0.5])
-        pm.Normal("difference", b - a if swap else a - b, sigma, observed=x)
-        if follow:
-            pm.Deterministic(follow[0], follow[1] * a)
-    return cache.digest_run(model, {})
-
-
-def test_another_model_or_other_data_are_another_posterior():
+def test_another_model_other_data_and_other_numbers_of_the_library_are_another_posterior(monkeypatch):
     changes = [
         {}, {"swap": True}, {"follow": ("twice", 2)}, {"follow": ("twice", 3)}, {"follow": ("thrice", 2)},
-        {"dims": ("other",)}, {"labels": (1, 2)}, {"start": START}, {"start": np.nextafter(START, 1)},
-        {"observed": 0.6}, {"sigma": 1.1},
+        {"dims": ("other",)}, {"labels": (1, 2)}, {"start": START}, {"start": START + 1e-5}, {"observed": 0.50001},
+        {"sigma": 1.1},
     ]  # fmt: skip
-    assert len({name_two(**change) for change in changes}) == len(changes)
+    for anywhere in (False, True):
+        names = [cache.digest_run(make_model(**change), {}, anywhere=anywhere) for change in changes]
+        assert len(set(names)) == len(changes)
+        with monkeypatch.context() as patch:
+            patch.setattr("hbnn.NUMBERS", 1000)
+            assert cache.digest_run(make_model(), {}, anywhere=anywhere) not in names
+
+
+def test_another_machine_finds_the_published_name_and_not_its_neighbours_own(monkeypatch):
+    def name(observed=0.5):
+        return [cache.digest_run(make_model(observed), {}, anywhere=anywhere) for anywhere in (True, False)]
+
+    here = name()
+    assert [a == b for a, b in zip(name(0.5 + 1e-9), here, strict=True)] == [True, False]  # another processor's sine
+    monkeypatch.setattr(cache, "machine", lambda: {"processor": "another"})
+    assert [a == b for a, b in zip(name(), here, strict=True)] == [True, False]
 
 
 def name_hierarchy(**options):
@@ -134,95 +126,157 @@ def name_hierarchy(**options):
     return cache.digest_run(fuse(model, check=False, **options), {"seed": 1})
 
 
-def test_another_arithmetic_is_another_posterior():
-    assert name_hierarchy(dtype="float32") != name_hierarchy()
-
-
 @pytest.mark.slow  # where names differ, chapters take longer, and print the same
-def test_another_process_finds_the_same_name():
+def test_another_process_finds_the_same_name_and_another_arithmetic_another():
     code = "from bookkit import cache, data, models\nfrom hbnn import fuse\n" + inspect.getsource(name_hierarchy)
     environ = os.environ | {"PYTHONHASHSEED": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", code + "print(name_hierarchy())"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environ)
-    assert done.stdout.split() == [name_hierarchy()]
-
-
-def test_other_numbers_of_the_library_are_another_posterior_here_and_anywhere(monkeypatch):
-    def name():
-        return [cache.digest_run(make_model(), {}, anywhere=anywhere) for anywhere in (False, True)]
-
-    before = name()
-    monkeypatch.setattr("hbnn.NUMBERS", 1000)
-    assert all(old != new for old, new in zip(before, name(), strict=True))
-
-
-# --- what is not trusted
+    assert done.stdout.split() == [name_hierarchy()] != [name_hierarchy(dtype="float32")]
 
 
 def flip(content, tree):
     """One bit of one draw."""
-    at = content.index(tree["posterior"]["a"].values.tobytes()[:64])
+    at = content.index(tree["posterior"]["b"].values.tobytes()[:64])
     return content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
 
 
-@pytest.mark.parametrize("damage", [lambda *_: b"no NetCDF", lambda content, _: content[:3000], flip])
-def test_a_damaged_file_is_sampled_again_and_replaced(folder, sampler, damage):
-    first = sampler.draw()
+def rename(content, tree):
+    """The draws of another run."""
+    other = tree.copy()
+    other.attrs[cache.RUN] = "another"
+    return bytes(other.to_netcdf(engine="h5netcdf"))
+
+
+@pytest.mark.parametrize("damage", [lambda *_: b"no NetCDF", lambda content, _: content[:3000], flip, rename])
+def test_a_file_that_cannot_be_trusted_is_sampled_again_and_replaced(folder, draw, damage):
+    first, _ = draw()
     (path,) = folder.iterdir()
     path.write_bytes(damage(path.read_bytes(), first))
-    assert first.identical(sampler.draw())
-    assert len(sampler.asked) == 2
-    sampler.draw()
-    assert len(sampler.asked) == 2
+    assert [draw()[1], draw()[1]] == [2, 2]
+    assert draw()[0].identical(first)
 
 
-def test_draws_of_another_run_or_of_another_program_are_not_trusted(folder, sampler):
-    sampler.draw(random_seed=2)
-    (theirs,) = folder.iterdir()
-    ours = sampler.draw()
-    (mine,) = set(folder.iterdir()) - {theirs}
-    shutil.copy(theirs, mine)
-    assert sampler.draw().identical(ours)
-    unnamed = ours.copy()
-    del unnamed.attrs[cache.RUN]  # the same settings and shapes, and not a word on what it was drawn from
-    unnamed.to_netcdf(mine, engine="h5netcdf")
-    sampler.draw()
-    assert len(sampler.asked) == 4
-
-
-def test_draws_that_could_not_be_made_again_are_refused(folder, sampler):
-    with pytest.raises(ValueError, match=r"seed=.*; wanted: an integer of at least 0"):
-        sampler.draw(random_seed=None)
-
-
-# --- where it is stored
-
-
-def test_the_switch_names_a_folder_or_is_on_or_off(monkeypatch, tmp_path, sampler):
-    monkeypatch.chdir(tmp_path)
+def test_the_switch_names_a_folder_or_is_on_or_off(monkeypatch, tmp_path, draw):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     usual = tmp_path / "hbnn" / "posteriors"
-    words = {" off ": None, "False": None, "": usual, " Yes ": usual, "elsewhere": Path("elsewhere")}
+    words = {"False": None, "": usual, " Yes ": usual, "elsewhere": Path("elsewhere"), " off ": None}
     for word, place in words.items():
         monkeypatch.setenv(cache.SWITCH, word)
         assert cache.find_folder() == place
-    monkeypatch.setenv(cache.SWITCH, "off")
-    sampler.draw()
+    draw()
     assert not list(tmp_path.iterdir())
+    with pytest.raises(ValueError, match=r"seed=.*; wanted: an integer of at least 0"):
+        draw(random_seed=None)
 
 
-def test_a_disk_that_is_full_or_in_the_way_costs_time_and_not_the_result(folder, monkeypatch, caplog, sampler):
-    folder.write_text("in the way")
-    assert sampler.draw()["posterior"].sizes["draw"] == 20
-    assert "could not be stored: " in caplog.text
-    folder.unlink()
-
+def test_a_disk_that_is_full_costs_time_and_not_the_result(folder, monkeypatch, caplog, draw):
     def fill(path, content):
-        with open(path, "wb") as file:
-            file.write(content[:1000])
         raise OSError("no space left")
 
     monkeypatch.setattr(Path, "write_bytes", fill)
-    assert sampler.draw()["posterior"].sizes["draw"] == 20
+    assert draw()[0]["posterior"].sizes["draw"] == 20
     assert "could not be stored: no space left" in caplog.text
     assert not list(folder.iterdir())
+
+
+# --- published draws
+
+
+@pytest.fixture
+def release(draw, folder, monkeypatch, tmp_path):
+    """What a release publishes of `drawn`, on a machine that keeps none and is told to look there (Path)."""
+    monkeypatch.setattr(release_posteriors, "run_cells", lambda *_: draw())
+    with monkeypatch.context() as patch:
+        patch.setenv(cache.SWITCH, "")
+        release_posteriors.main([str(tmp_path / "out")])
+    monkeypatch.setenv(published.SWITCH, str(tmp_path / "out"))
+    return tmp_path / "out"
+
+
+@pytest.fixture
+def web(release, monkeypatch):
+    """It is the newest release on the web: lists of what was asked for, and of what is answered before the truth."""
+    asked, lies = [], []
+
+    def get(url, **_):
+        asked.append(url.rpartition("/"))
+        answer, path = requests.Response(), release / asked[-1][-1]
+        answer.status_code, content = (200, path.read_bytes()) if path.exists() else (404, b"")
+        answer.raw = BytesIO(lies.pop() if lies and path.suffix == ".nc" else content)
+        return answer
+
+    monkeypatch.setenv(published.SWITCH, "release")
+    monkeypatch.setattr(requests, "get", get)
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    return asked, lies
+
+
+def test_published_draws_are_read_and_it_is_said_and_ones_own_come_first(draw, release, drawn, caplog, folder):
+    tree, n_sampled = draw()
+    assert n_sampled == 1  # by the release
+    assert f"not sampled here: they are published at {release}" in caplog.text
+    assert not folder.exists()  # not kept as one's own
+    assert (tree["sample_stats"]["diverging"] == drawn["sample_stats"]["diverging"]).all()
+    for name, levels in (("b", 2**16 - 2), ("many", 2**8 - 2)):
+        here, there = tree["posterior"][name].values, drawn["posterior"][name].values
+        step = (there.max() - there.min()) / levels
+        assert here.dtype == float
+        assert 0.2 * step < np.abs(here - there).max() <= step * 0.501
+        if name == "many":  # enough numbers to see a mean that is off by a twentieth of a step
+            assert np.abs((here - there).mean()) < 0.05 * step
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(published.SWITCH, " NO ")
+        assert draw()[1] == 2
+    caplog.clear()
+    assert (draw()[1], caplog.text) == (2, "")
+
+
+def damage(path, manifest):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def relabel(path, manifest):
+    """Another run's file under this run's name, with its right digest."""
+    with xr.open_datatree(path) as file:
+        tree = file.load().copy()
+    path.write_bytes(published.pack(tree, "another"))
+    (entry,) = (known := json.loads(manifest.read_text())).values()
+    entry["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    manifest.write_text(json.dumps(known))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [(damage, "SHA-256 is not"), (relabel, "it holds another run"), (lambda path, _: path.unlink(), "No such file"),
+     (lambda _, manifest: manifest.write_text("<html>not found</html>"), "Expecting value"),
+     (lambda _, manifest: manifest.write_text("{}"), "it has none of this model, data, settings and version")],
+)  # fmt: skip
+def test_what_cannot_be_trusted_is_sampled_and_it_is_said_why(draw, release, spoil, why, caplog):
+    spoil(next(release.glob("*.nc")), release / published.MANIFEST)
+    assert draw()[1] == 2
+    assert why in caplog.text
+    assert "It is sampled here" in caplog.text
+
+
+def test_a_release_is_that_of_the_books_repository_and_downloaded_once(draw, web):
+    asked, lies = web
+    lies.append(b"cut off")
+    address = f"{yaml.safe_load(published.CONFIG.read_text(encoding='utf-8'))['repository']['url']}/releases/latest"
+    for n_files in (2, 0):  # the first answer does not fit, and it is tried again; then there is a copy
+        asked.clear()
+        assert draw()[1] == 1
+        assert {place for place, _, _ in asked} == {f"{address}/download"}
+        assert [name.startswith("posterior-") for _, _, name in asked] == [False] + [True] * n_files
+
+
+def test_what_does_not_arrive_is_sampled(draw, web, caplog, monkeypatch):
+    web[1].extend([b"rubbish"] * 9)
+    monkeypatch.setenv(cache.SWITCH, "off")
+    assert draw()[1] == 2
+    assert "does not match the known hash" in caplog.text
+    monkeypatch.setattr(published, "CONFIG", Path("no-folder", "_config.yml"))
+    assert draw()[1] == 3
+    assert "_config.yml, which names the repository; wanted: a folder or an address (https)" in caplog.text

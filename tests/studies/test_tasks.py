@@ -33,8 +33,8 @@ def compute(name, seed):
 
         tree = xr.DataTree.from_dict({"posterior": xr.Dataset({"x": ("draw", np.arange(3.0))})})
         tree.attrs["run"] = "a run"
-        cache._write(tree, HERE / "run.nc")
-        return {"value": int(cache._read(HERE / "run.nc", "a run").identical(tree))}
+        cache.write(tree, HERE / "run.nc")
+        return {"value": int(cache.read(HERE / "run.nc", "a run").identical(tree))}
     if name == "broken":
         raise ValueError("this row cannot be computed")
     return {"value": 10 * seed + len(name)}
