@@ -16,8 +16,6 @@ import importlib
 import json
 import pkgutil
 import sys
-import tempfile
-from functools import partial
 from pathlib import Path
 
 from bookkit.repo import DATA, digest, find_commit, write_atomically
@@ -47,41 +45,11 @@ def read(name):
     return json.loads(path.read_text()) if path.exists() else None
 
 
-def run(name, client=None):
-    """Compute all rows of a study and write its table, all or nothing.
+def run(name, wanted=None, client=None):
+    """Compute rows of a study and write its table, all or nothing.
 
-    Parameters
-    ----------
-    name : str
-    client : distributed.Client, or None as in `_tasks.run_tasks`
-    """
-    study, origin, stamp = load(name), _tasks.describe_origin(), {}
-    if study.MEASURED:
-        rows, machines = _measure(name, study, study.CASES), [machine()]
-    else:
-        hours = sum(_checks.get_cost(case, study) for case in study.CASES) / 3600
-        print(f"{name}: {len(study.CASES)} rows, about {hours:.1f} CPU-hours in all", flush=True)
-        rows, machines = _compute(study, _tasks.list_blocks(study), _tasks.find_folder(name), client)
-        spread = _checks.find_spread((read(name) or {}) | {"rows": rows}, study)
-        stamp = {"checked": _stamp(study, len(rows), "made", spread)}
-    table = {
-        "study": name,
-        "measured": study.MEASURED,
-        **origin,
-        "machine": _join_machines(machines),
-        **stamp,
-        "digest": digest(rows),
-        "rows": rows,
-    }
-    _write(name, table)
-    print(f"wrote {name}.json with {len(rows)} rows, digest {table['digest'][:16]}")
-
-
-def run_rows(name, wanted, client=None):
-    """Compute some rows of a table anew, or for the first time, and keep the others; its stamp is of no code any more.
-
-    What is never compared, such as seconds, stays as it was: side by side in a table, it is of one machine. So rows of
-    what is measured are run by themselves only on the machine that measured the others.
+    Where only some rows are wanted, the others are kept, and so are columns of theirs that nobody compares, such as
+    seconds: side by side in a table, they are of one machine. Such a table's stamp is of no code any more.
 
     Parameters
     ----------
@@ -92,104 +60,89 @@ def run_rows(name, wanted, client=None):
     Raises
     ------
     SystemExit
-        When there is no table, another machine measured it, or no case is like that.
+        When some rows are wanted, and no case is like that, there is no table, or another machine measured it.
     """
-    study, table = load(name), read(name)
-    blocks = [
-        [case for case in block if all(str(case.get(column)) in values for column, values in wanted.items())]
-        for block in _tasks.list_blocks(study)
-    ]
-    if not any(blocks):
+    study, table, wanted = load(name), read(name), wanted or {}
+    cases = [case for case in study.CASES if all(str(case.get(c)) in values for c, values in wanted.items())]
+    if not cases:
         asked = " and ".join(f"{column}={' or '.join(values)}" for column, values in wanted.items())
         known = "; ".join(f"{c}: {', '.join(sorted({str(case.get(c)) for case in study.CASES}))}" for c in wanted)
         raise SystemExit(f"{name} has no case with {asked}; there are: {known}")
-    old = {_key(_checks.get_case(row, study)): row for row in (table or {"rows": []})["rows"]}
-    if table is None or (study.MEASURED and table["machine"] != machine()):
+    if wanted and (table is None or (study.MEASURED and table["machine"] != machine())):
         raise SystemExit(f"some rows of {name} cannot be run by themselves; `python -m studies {name}` runs all")
+    origin = _tasks.describe_origin()
+    print(f"{name}: {len(cases)} rows, about {sum(_checks.get_cost(c, study) for c in cases) / 3600:.1f} CPU-hours")
     if study.MEASURED:
-        rows, machines = _measure(name, study, [case for block in blocks for case in block]), [machine()]
-        old |= {_key(_checks.get_case(row, study)): {} for row in rows}
+        rows, machines = [case | study.compute(**case) for case in cases], [machine()]
     else:
-        rows, machines = _compute(study, [block for block in blocks if block], _tasks.find_folder(name), client)
-    for row in rows:
-        key = _key(_checks.get_case(row, study))
-        known = old.get(key, {})
-        seconds = {column: known[column] for column in _checks.get_uncompared(study) & known.keys()}
-        old[key] = row | seconds
-    rows = [old[_key(case)] for case in study.CASES if _key(case) in old]  # one may be missing yet
-    table |= {"machine": _join_machines([table["machine"], *machines]), "digest": digest(rows), "rows": rows}
-    table.get("checked", {}).pop("code", None)  # what the others were checked by, they were
-    _write(name, table)
-    print(f"wrote {name}.json: {sum(map(len, blocks))} of {len(rows)} rows anew", flush=True)
+        rows, machines = _tasks.run_tasks(study, cases, _tasks.find_folder(name), client)
+    if wanted:
+        old = {_key(_checks.get_case(row, study)): row for row in table["rows"]}
+        for row in rows:
+            known = old.get(_key(_checks.get_case(row, study)), {})
+            kept = set() if study.MEASURED else _checks.get_uncompared(study) & known.keys()
+            old[_key(_checks.get_case(row, study))] = row | {column: known[column] for column in kept}
+        rows = [old[_key(case)] for case in study.CASES if _key(case) in old]  # one may be missing yet
+        machines.append(table["machine"])
+        table.get("checked", {}).pop("code", None)  # what the others were checked by, they were
+    else:
+        spread = _checks.find_spread((table or {}) | {"rows": rows}, study)
+        checked = {} if study.MEASURED else {"checked": _stamp(study, len(rows), "made", spread)}
+        table = {"study": name, "measured": study.MEASURED, **origin, **checked}
+    same = all(found == machines[0] for found in machines)
+    table["machine"] = machines[0] if same else dict.fromkeys(machines[0], "several")
+    _write(name, table | {"digest": digest(rows), "rows": rows})
+    print(f"wrote {name}.json: {len(cases)} of {len(rows)} rows anew")
 
 
-def _key(case):
-    return json.dumps(case, sort_keys=True)
-
-
-def check(name, client=None, seconds=SECONDS):
-    """Compute a sample of a table's rows again; where they agree, stamp the table as checked under this code.
+def check(name, seconds=SECONDS, at_least=2):
+    """Compute a sample of a table's rows again, in this process.
 
     Parameters
     ----------
     name : str
-    client : distributed.Client, or None as in `_tasks.run_tasks`
     seconds : float, CPU-seconds for the rows
+    at_least : int, so many rows in any case, the cheapest ones
 
     Returns
     -------
-    bool
-        Whether the rows agree. What does not is printed.
+    complaints : list of str, what does not agree
+    stamp : dict, for a table that agrees
     """
     study, table = load(name), read(name)
     seed = int(_tasks.digest_code(study.__name__)[:16], 16)  # other code, other rows
-    cases = _checks.draw_cases(study, study.CASES, seconds, seed, at_least=2)
-    n_kinds = len(_checks.list_by_kind(cases, study)), len(_checks.list_by_kind(study.CASES, study))
-    print(f"{name}: {len(cases)} of {len(study.CASES)} rows again, {n_kinds[0]} of {n_kinds[1]} kinds", flush=True)
-    with tempfile.TemporaryDirectory() as folder:  # nothing that was computed before is taken for a row again
-        found, _ = _compute(study, [[case] for case in cases], Path(folder), client)
+    cases = _checks.draw_cases(study, getattr(study, "RECOMPUTED", study.CASES), seconds, seed, at_least=at_least)
     stamp = _stamp(study, len(cases), "equal bytes", _checks.find_spread(table, study))
     rows = {_key(_checks.get_case(row, study)): row for row in table["rows"]}
     exact, wrong = _checks.is_exact(table, machine()), []
-    for case, computed in zip(cases, found, strict=True):
-        fresh = {key: value for key, value in computed.items() if key not in _checks.STAMP | case.keys()}
+    for case in cases:
+        row, fresh = rows[_key(case)], study.compute(**case)
         if "skipped" in fresh:
             stamp["rows"] -= 1
             continue
-        row, compared = rows[_key(case)], fresh.keys() - _checks.get_uncompared(study)
-        if any(row.get(key) != fresh[key] for key in compared):
+        if any(row.get(key) != fresh[key] for key in fresh.keys() - _checks.get_uncompared(study)):
             stamp["agreement"] = "within errors"
         different, unknown = _checks.compare_row(row, fresh, table, study, exact=exact)
-        wrong += [f"  {case}: {words}" for words in different]
-        wrong += [f"  {case}: cannot be compared: {words}" for words in unknown]
-    if wrong or not stamp["rows"]:
-        print("\n".join([f"{name} does not agree, {len(wrong)} numbers:", *wrong[:20]]), flush=True)
+        wrong += [f"{case}: {words}" for words in different + [f"cannot be compared: {words}" for words in unknown]]
+    return wrong if stamp["rows"] else ["no row could be computed here"], stamp
+
+
+def check_and_stamp(name):
+    """Check a table; where its rows agree, stamp it as checked under this code. Returns whether they do."""
+    complaints, stamp = check(name)
+    if complaints:
+        print("\n  ".join([f"{name} does not agree, {len(complaints)} numbers:", *complaints[:20]]), flush=True)
         return False
-    rows = table.pop("rows")
-    _write(name, table | {"checked": stamp, "rows": rows})
-    print(f"{name} agrees, {stamp['agreement']}: stamped at {stamp['commit'] or 'no commit'}", flush=True)
+    table = read(name)
+    _write(
+        name, {key: value for key, value in table.items() if key != "rows"} | {"checked": stamp, "rows": table["rows"]}
+    )
+    print(f"{name} agrees, {stamp['rows']} rows, {stamp['agreement']}: stamped at {stamp['commit'] or 'no commit'}")
     return True
 
 
-def settle(name):
-    """Do what a table needs, least first: nothing, a check, a whole run."""
-    state, why = _checks.find_state(name, load(name), read(name))
-    print(f"{name}: {state}, {why}", flush=True)
-    if state == "run" or (state == "check" and not check(name)):
-        run(name)
-
-
-def _compute(study, blocks, folder, client):
-    """Rows and machines of blocks of cases."""
-    estimate = partial(_checks.get_cost, study=study)
-    return _tasks.run_tasks(
-        study.__name__, blocks, folder=folder, estimate=estimate, client=client, show=_tasks.draw_bar
-    )  # fmt: skip
-
-
-def _join_machines(machines):
-    """What a table says of the machines that computed it (dict)."""
-    return machines[0] if all(found == machines[0] for found in machines) else dict.fromkeys(machines[0], "several")
+def _key(case):
+    return json.dumps(case, sort_keys=True)
 
 
 def _stamp(study, n_rows, agreement, spread):
@@ -207,15 +160,6 @@ def _write(name, table):
     write_atomically(DATA / f"{name}.json", json.dumps(table, indent=1) + "\n")
 
 
-def _measure(name, study, cases):
-    """Rows one after the other in this process, undisturbed."""
-    rows = []
-    for i, case in enumerate(cases, 1):
-        print(f"{name}: {i} of {len(cases)}  {case}", flush=True)
-        rows.append(case | study.compute(**case))
-    return rows
-
-
 def list_in_order():
     """All studies, those first whose tables other studies read."""
     sources = "\n".join(path.read_text(encoding="utf-8") for path in Path(studies.__path__[0]).glob("*.py"))
@@ -229,37 +173,33 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m studies", description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--check", action="store_true", help="compute some rows again, stamp what agrees, run nothing")
-    parser.add_argument("--only", metavar="COLUMN=VALUE", action="append",
+    parser.add_argument("--only", metavar="COLUMN=VALUE", action="append", default=[],
                         help="run some rows of one study, keep the others; given twice, both columns must hold, and "
                         "of one column either value")  # fmt: skip
     parser.add_argument("--list", action="store_true", help="say how it stands, change nothing")
     asked = parser.parse_args(arguments)
+    if asked.only and (len(asked.names) != 1 or not all("=" in text for text in asked.only)):
+        parser.error("--only wants one study, and a column with its value: replication --only method=Pathfinder")
+    wanted = {}
+    for column, _, value in (text.partition("=") for text in asked.only):
+        wanted.setdefault(column, []).append(value)
     failed = False
-    if asked.only:
-        if len(asked.names) != 1 or not all("=" in text for text in asked.only):
-            parser.error("--only wants one study, and a column with its value: replication --only method=Pathfinder")
-        wanted = {}
-        for text in asked.only:
-            column, value = text.split("=", 1)
-            wanted.setdefault(column, []).append(value)
-        run_rows(asked.names[0], wanted)
-        return 0
     for name in asked.names or list_in_order():
-        study, table = load(name), read(name)
-        state, why = _checks.find_state(name, study, table)
+        study = load(name)
+        state, why = _checks.find_state(study, read(name))
+        if asked.check or asked.list or not asked.names:
+            print(f"{name}: {state}, {why}", flush=True)
         if asked.list:
-            print(f"{name}: {state}, {why}")
             continue
-        try:
-            if not asked.check:
-                run(name) if asked.names else settle(name)
-            elif state == "run" or study.MEASURED:
-                print(f"{name}: {state}, {why}", flush=True)
-                failed |= state == "run"
-            elif asked.names or state == "check":
-                failed |= not check(name)
-        except RuntimeError as error:
-            raise SystemExit(str(error)) from None
+        if asked.names and (not asked.check or (state == "fine" and not study.MEASURED)):
+            state = "check" if asked.check else "run"  # as somebody asks for it
+        wrong = state == "run" or (state == "check" and not check_and_stamp(name))
+        if wrong and not asked.check:
+            try:
+                run(name, wanted)
+            except RuntimeError as error:
+                raise SystemExit(str(error)) from None
+        failed |= wrong and asked.check
     return int(failed)
 
 

@@ -54,19 +54,8 @@ def list_by_kind(rows, study):
 
 
 def draw_cases(study, cases, seconds, seed, *, at_least=0):
-    """Draw cases whose rows together take at most `seconds`, of as many kinds as fit.
-
-    Parameters
-    ----------
-    study : module
-    cases : list of dict
-    seconds : float, CPU-seconds, what the first row of a process takes on top (`FIRST`) included
-    seed : int
-    at_least : int, so many in any case, the cheapest ones
-
-    Returns
-    -------
-    list of dict
+    """Draw cases whose rows together take at most `seconds` of the CPU, of as many kinds as fit; the first row of a
+    process (`FIRST`) counts with them. The cheapest are added until there are `at_least` so many. List of dict.
     """
     rng = np.random.default_rng(seed)
     mixed = [cases[i] for i in rng.permutation(len(cases))]
@@ -88,12 +77,8 @@ def draw_cases(study, cases, seconds, seed, *, at_least=0):
 
 
 def measure_spread(rows, study):
-    """How far rows differ that differ in their seed alone, all kinds together.
-
-    Returns
-    -------
-    dict
-        Of column to [relative standard deviation, degrees of freedom, whether it differs where it is no number].
+    """How far rows differ that differ in their seed alone, all kinds together: dict of column to
+    [relative standard deviation, degrees of freedom, whether it differs where it is no number].
     """
     found = {}
     for alike in list_by_kind(rows, study):
@@ -125,20 +110,9 @@ def find_spread(table, study):
 
 
 def compare_row(row, fresh, table, study, *, exact):
-    """What is wrong with a row that was computed again.
-
-    Parameters
-    ----------
-    row : dict, of the table
-    fresh : dict, what `study.compute` has returned for its case
-    table : dict with rows and, perhaps, `checked`
-    study : module
-    exact : bool, whether the settings are those of the table
-
-    Returns
-    -------
-    different, unknown : list of str
-        The columns that lie too far away, with both values, and those of which nobody knows how far they may lie.
+    """What is wrong with a row of a table whose case `study.compute` has answered with `fresh`; `exact` says whether
+    the settings are those of the table. Two lists of str: the columns that lie too far away, with both values, and
+    those of which nobody knows how far they may lie.
     """
     different, unknown = [], []
     if set(row) - STAMP != set(study.CASES[0]) | set(fresh):
@@ -216,14 +190,8 @@ def _find_tolerance(column, row, fresh, alike, rows, spread, study):
 
 
 def is_exact(table, here):
-    """Whether rows must come out again to the last digits: a table was made, or found equal, under the settings here.
-
-    Parameters
-    ----------
-    table : dict
-    here : dict, of `bookkit.versions.machine`
-
-    Of the lock, the versions that the table names count.
+    """Whether rows must come out again to the last digits: a table was made, or found equal, under the settings `here`
+    (of `bookkit.versions.machine`). Of the lock, the versions that the table names count.
     """
 
     def leave_lock(found):
@@ -237,19 +205,9 @@ def is_exact(table, here):
     return table["versions"] == present and leave_lock(here) in map(leave_lock, origins)
 
 
-def find_state(name, study, table):
-    """What is to be done about a table, and why.
-
-    Parameters
-    ----------
-    name : str
-    study : module
-    table : dict, or None where there is none
-
-    Returns
-    -------
-    str, str
-        "fine", "check" (compute some rows again) or "run" (all of them); a few words.
+def find_state(study, table):
+    """What is to be done about a table (dict or None): "fine", "check" (compute some rows again) or "run" (all of
+    them); and why, in a few words.
     """
     if table is None:
         return "run", "there is no table"

@@ -13,8 +13,7 @@ import json
 import os
 import re
 import sys
-import time
-import warnings
+from contextlib import nullcontext
 from functools import lru_cache
 from importlib.metadata import version
 from itertools import groupby
@@ -25,7 +24,6 @@ from bookkit.versions import machine, stamp
 
 PACKAGES = ("pymc", "pytensor", "numba", "numpy", "scikit-learn", "jax", "nutpie")
 FOLDER, SCHEDULER, JOBS = "BNN_TASKS", "SCHEDULER", "JOBS"  # environment variables
-PATIENCE = "10s"  # for an answer of a scheduler elsewhere
 AWAY = "1h"  # for workers that died to come back: Dask's 15 s are too short for a machine under load
 LONELY = 180  # seconds that we wait for a first worker
 
@@ -35,12 +33,6 @@ def find_folder(name):
     if wanted := os.environ.get(FOLDER):
         return Path(wanted) / name
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hbnn" / "tasks" / name
-
-
-def list_blocks(study):
-    """The cases of a study, task by task: those with one `block`, else with one first value, belong together."""
-    block = getattr(study, "block", lambda case: next(iter(case.values())))
-    return [list(cases) for _, cases in groupby(study.CASES, key=block)]
 
 
 def read_source(module):
@@ -55,33 +47,20 @@ def describe_code(module):
     return stamp(*read_source(module))
 
 
-def digest_code(module):
-    """SHA-256 of `describe_code`."""
-    return digest(describe_code(module))
+def read_packages():
+    """The packages that compute, and their versions here (dict)."""
+    return {package: version(package) for package in PACKAGES}
 
 
-def name_file(folder, cases, code):
-    """The file of a task (Path)."""
-    return folder / f"{digest([code, cases])[:24]}.json"
-
-
-def read_task(path):
-    """Rows and origin as `compute_block` gave them, or None where there is no whole file."""
-    try:
-        done = json.loads(path.read_text())
-        return done if digest(done["rows"]) == done["digest"] else None
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
-def describe_origin(packages=PACKAGES):
+def describe_origin():
     """Where a table that is written now comes from (dict): commit, machine, versions of Python and of packages."""
-    return {
-        "commit": find_commit(),
-        "machine": machine(),
-        "python": sys.version.split()[0],
-        "versions": {package: version(package) for package in packages},
-    }
+    python = sys.version.split()[0]
+    return {"commit": find_commit(), "machine": machine(), "python": python, "versions": read_packages()}
+
+
+def digest_code(module):
+    """SHA-256 of what two processes must have in common to compute the same rows."""
+    return digest([describe_code(module), read_packages()])
 
 
 @lru_cache
@@ -91,7 +70,7 @@ def _digest_loaded(module):
 
 
 def compute_block(module, cases, code, commit):
-    """What a worker does: the rows of a task, each with its commit and versions.
+    """What a worker does: the rows of a task, each with its commit and versions, and the worker's machine (dict).
 
     Raises
     ------
@@ -100,30 +79,32 @@ def compute_block(module, cases, code, commit):
     """
     if _digest_loaded(module) != code:
         raise RuntimeError(
-            f"this worker has other code or other pinned packages than the process that asked for {module}; wanted: "
+            f"this worker has other code or other packages than the process that asked for {module}; wanted: "
             "the same commit and the same requirements.txt on both, and workers started after the last change"
         )
-    study = importlib.import_module(module)
-    versions = ", ".join(f"{package} {version(package)}" for package in PACKAGES)
-    stamp = {"commit": commit, "versions": versions}
-    rows = [case | study.compute(**case) | stamp for case in cases]
+    origin = {"commit": commit, "versions": ", ".join(f"{name} {found}" for name, found in read_packages().items())}
+    rows = [case | importlib.import_module(module).compute(**case) | origin for case in cases]
     return {"rows": rows, "machine": machine(), "digest": digest(rows)}
 
 
-# --- the run
+def read_task(path):
+    """Rows and origin as `compute_block` gave them, or None where there is no whole file."""
+    try:
+        done = json.loads(path.read_text(encoding="utf-8"))
+        return done if digest(done["rows"]) == done["digest"] else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
-def run_tasks(module, blocks, *, folder, estimate=None, client=None, show=None):
-    """All rows of a study, in the order of its cases.
+def run_tasks(study, cases, folder, client=None):
+    """Rows of a study, in the order of its cases.
 
     Parameters
     ----------
-    module : str, the study's module, such as "studies.replication"; workers import it
-    blocks : list of lists of cases, one for each task
+    study : module; workers import it. Neighbouring cases with one ``study.block(case)`` are one task
+    cases : list of dict, some of ``study.CASES``
     folder : Path, of the tasks' files
-    estimate : function of a case, its CPU-seconds, for the time that is left; None: all alike
     client : distributed.Client; None: of $SCHEDULER, else of a cluster of $JOBS (default: all) processes here
-    show : function of (done, total, seconds so far, seconds left or None)
 
     Returns
     -------
@@ -134,66 +115,47 @@ def run_tasks(module, blocks, *, folder, estimate=None, client=None, show=None):
     RuntimeError
         When tasks failed, with the first reasons. The others are done and kept.
     """
-    code = digest_code(module)
-    paths = [name_file(folder, cases, code) for cases in blocks]
-    costs = [sum(map(estimate or (lambda case: 1.0), cases)) for cases in blocks]
+    from distributed import as_completed
+    from rich.progress import track
+
+    code, commit = digest_code(study.__name__), find_commit()
+    block = getattr(study, "block", lambda case: next(iter(case.values())))
+    blocks = [list(alike) for _, alike in groupby(cases, key=block)]
+    paths = [folder / f"{digest([code, block])[:24]}.json" for block in blocks]
     done = {i: found for i, path in enumerate(paths) if (found := read_task(path))}
-    waiting = [i for i in range(len(blocks)) if i not in done]
-    failed, start, spent = {}, time.monotonic(), 0.0
-    for n, (i, result) in enumerate(_compute(client, module, blocks, waiting, code), 1):
-        if isinstance(result, Exception):
-            failed[i] = result
-        else:
-            write_atomically(paths[i], json.dumps(result))
-            done[i] = result
-        spent += costs[i]
-        if show is not None:
-            elapsed, rest = time.monotonic() - start, max(sum(costs[i] for i in waiting) - spent, 0.0)
-            show(n, len(waiting), elapsed, elapsed * rest / spent if spent else None)
+    failed, waiting = {}, [i for i in range(len(blocks)) if i not in done]
+    with connect(client) if waiting else nullcontext() as connected:
+        tasks = {
+            connected.submit(compute_block, study.__name__, blocks[i], code, commit, pure=False): i for i in waiting
+        }
+        done_one_by_one = as_completed(tasks, loop=connected.loop) if tasks else ()  # no client is the default one
+        for task in track(done_one_by_one, study.__name__, total=len(tasks)):
+            i = tasks[task]
+            try:
+                done[i] = task.result()
+                write_atomically(paths[i], json.dumps(done[i]))
+            except Exception as error:  # whatever a study, a worker or a scheduler that has gone raises
+                failed[i] = error
     if failed:
         first = "\n".join(f"  {blocks[i][0]}: {type(error).__name__}: {error}" for i, error in list(failed.items())[:5])
-        raise RuntimeError(f"{len(failed)} of {len(blocks)} tasks failed; the others are kept in {folder}:\n{first}")
+        raise RuntimeError(
+            f"{len(failed)} of {len(blocks)} tasks failed; the others are kept in {folder}, and the same command goes "
+            f"on with them:\n{first}"
+        )
     found = [done[i] for i in range(len(blocks))]
     return [row for task in found for row in task["rows"]], [task["machine"] for task in found]
 
 
-def _compute(client, module, blocks, waiting, code):
-    """Yield (task, rows or exception) as they come."""
-    from distributed import as_completed
-
-    if not waiting:
-        return
-    with _connect(client) as connected:
-        commit = find_commit()
-        futures = {connected.submit(compute_block, module, blocks[i], code, commit, pure=False): i for i in waiting}
-        with connected.as_current():  # no client is the default one
-            done = as_completed(futures)
-        for future in done:
-            if future.cancelled():
-                wanted = "the same command, which goes on with the tasks that are kept"
-                raise RuntimeError(f"the scheduler is gone; wanted: {wanted}")
-            yield futures[future], future.exception() or future.result()
-
-
-def _connect(client):
+def connect(client=None):
     """A client whose cluster ends with it, unless it was given."""
-    from contextlib import nullcontext
-
     import dask
     from distributed import Client
 
     if client is not None:
         return nullcontext(client)
     if address := os.environ.get(SCHEDULER):
-        try:
-            client = Client(address, timeout=PATIENCE, set_as_default=False)
-            client.wait_for_workers(1, timeout=LONELY)
-            with warnings.catch_warnings():
-                warnings.filterwarnings("error", "Mismatched versions")
-                client.get_versions(check=True)
-        except (OSError, ValueError, UserWarning) as error:
-            wanted = "tcp://host:port of a running `dask scheduler` with workers that have this environment"
-            raise SystemExit(f"{SCHEDULER}={address}: {error}; wanted: {wanted}") from None
+        client = Client(address, set_as_default=False)
+        client.wait_for_workers(1, timeout=LONELY)
         return client
     dask.config.set({"distributed.worker.daemon": True, "distributed.deploy.lost-worker-timeout": AWAY})
     count = getattr(os, "process_cpu_count", os.cpu_count)  # Python 3.12 has only the second
@@ -202,14 +164,3 @@ def _connect(client):
         n_workers=n_workers, threads_per_worker=1, dashboard_address=":0", memory_limit=0, silence_logs="ERROR",
         set_as_default=False,
     )  # fmt: skip
-
-
-def draw_bar(done, total, elapsed, left, *, width=30, file=sys.stderr):
-    """One line of progress, rewritten in a terminal; a line for each twentieth elsewhere."""
-    filled = round(width * done / total)
-    minutes = "" if left is None else f", about {left / 60:.0f} min to go"
-    line = f"[{'#' * filled}{'.' * (width - filled)}] {done} of {total} tasks, {elapsed / 60:.0f} min{minutes}"
-    if file.isatty():
-        print(f"\r{line}  ", end="\n" if done == total else "", file=file, flush=True)
-    elif done == total or done * 20 // total > (done - 1) * 20 // total:
-        print(line, file=file, flush=True)
