@@ -1,11 +1,10 @@
-"""The models: their densities against SciPy and JAX, their data; and that fusing them changes no number."""
+"""The models: their densities against SciPy and JAX, and their data."""
 
 import jax
 import numpy as np
 import pymc as pm
 import pytest
 from bookkit import data, models
-from hbnn import fuse
 from jax.scipy.stats import norm as jax_norm
 from scipy.special import expit, log_softmax
 from scipy.stats import bernoulli, halfcauchy, halfnorm, multivariate_normal, norm
@@ -329,42 +328,3 @@ FINE = {
 def test_a_wrong_argument_is_named(kind, changes, message):
     with pytest.raises(ValueError, match=message):
         getattr(models, kind)(**(FINE[kind] | changes))
-
-
-# --- fused
-
-
-def build(kind, **options):
-    """A model of two hidden layers by the name of its function, with random numbers for what a prior needs."""
-    if kind in ("flat_bnn", "unpooled_bnn"):
-        return getattr(models, kind)(X, Y, n_hidden=(3, 4), **options)
-    if kind == "informed_bnn":
-        rng = np.random.default_rng(0)
-        prior = {"mean": rng.normal(size=22), "cholesky": np.eye(22) + np.tril(rng.normal(size=(22, 22)), -1)}
-        return models.informed_bnn(X, Y, n_hidden=(3, 4), **prior, **options)
-    X_groups, y_groups = cut_groups(*options.pop("n_obs", (8, 8, 8)))
-    return models.hierarchical_bnn(X_groups, y_groups, **({"n_hidden": (3, 4)} | options))
-
-
-@pytest.mark.parametrize(
-    ("kind", "options"),
-    [  # tanh without biases and ReLU with them: each other kind would compile for ten seconds
-        ("flat_bnn", {"prior_sd": 2.0, "total_size": 3 * N}),
-        ("unpooled_bnn", {"activation": "relu", "bias": True}),
-        ("hierarchical_bnn", {"sd_per": "connection"}),
-        ("hierarchical_bnn", {"sd_prior": "halfcauchy", "bias": True, "activation": "relu", "n_hidden": (4,)}),
-        ("hierarchical_bnn", {"n_obs": (1, 8, 5), "bias": True, "activation": "relu"}),
-        ("informed_bnn", {}),
-    ],
-    ids=str,
-)
-def test_fusing_changes_neither_density_nor_gradient(kind, options):
-    model, rng = build(kind, **options), np.random.default_rng(1)
-    found, expected = (
-        m.compile_fn([m.logp(), m.dlogp()], inputs=m.value_vars, mode="FAST_COMPILE")
-        for m in (fuse(model, check=False), model)
-    )
-    for _ in range(3):
-        point = {name: rng.normal(size=value.shape) for name, value in model.initial_point().items()}
-        for a, b in zip(found(point), expected(point), strict=True):
-            np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)

@@ -72,6 +72,7 @@ def test_a_measured_number_is_read_back_as_text(unit):
         (lambda: report.monte_carlo(1, 1, n=1), "n=1; wanted: at least 2"),
         (lambda: report.spread([1.0]), r"\(1,\); wanted: \(seed,\) with at least 2"),
         (lambda: report.diagnostic(1, "below (1)", True), r"'below \(1\)'; wanted: words without"),
+        (lambda: report.Table(["x", "y"], [["a", "b"], ["a", "b", "c"]], "caption"), "3 cells; wanted: 2"),
     ],
 )
 def test_a_number_that_could_not_be_read_back_is_refused(call, message):
@@ -105,11 +106,6 @@ def test_the_columns_of_a_text_table_stand_below_each_other(table):
     caption, head, first, second = repr(table).splitlines()
     assert caption == "Scores < 100"
     assert head.index("Accuracy") == first.index("84.80") == second.index("97")
-
-
-def test_a_row_of_the_wrong_length_is_refused():
-    with pytest.raises(ValueError, match="3 cells; wanted: 2"):
-        report.Table(["x", "y"], [["a", "b"], ["a", "b", "c"]], "caption")
 
 
 # --- data files

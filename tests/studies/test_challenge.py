@@ -127,12 +127,9 @@ def test_chains_are_cut_to_the_shortest_and_their_costs_added():
     np.testing.assert_allclose(run.gradients, 140 + 16 * np.arange(1, 8))
 
 
-def test_a_prefix_is_as_many_draws_as_its_budget_pays_warm_up_included():
+def test_a_prefix_is_as_many_draws_as_its_budget_pays_and_a_run_that_stopped_short_is_capped():
     run = challenge.join([make_chain(10, 100, 5), make_chain(7, 40, 11)])
     assert [run.cut(budget) for budget in (139, 155, 156, 203.9, 204, 1e9)] == [0, 0, 1, 3, 4, 7]
-
-
-def test_a_run_that_stopped_short_of_its_gradients_is_capped():
     run = challenge.join([make_chain(10, 100, 5)])
     assert [challenge.is_capped(run, n) for n in (150, 157, 159)] == [False, False, True]
     assert challenge.is_capped(challenge.join([make_chain(0, 100, 5)]), 10) is True
