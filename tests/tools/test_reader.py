@@ -1,12 +1,13 @@
-"""What a reader installs: a part of the lock that is closed, small, and enough for every chapter; how it gets there."""
+"""What a reader installs: a part of the lock that is enough for every chapter; how Binder and Colab come by it."""
 
 import ast
 import json
+import os
 import re
 import subprocess
 import sys
-from functools import cache
-from importlib.metadata import distribution, packages_distributions
+import tomllib
+from importlib.metadata import packages_distributions
 
 import nbformat
 import pytest
@@ -14,83 +15,58 @@ from bookkit import environment
 from bookkit.repo import BOOK, ROOT, find_chapters
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from tools import branches, reader
+from tools import branches
 
 BINDER = ROOT / ".binder"
-LOCK = reader.read_lock((ROOT / "requirements.txt").read_text())
-PINNED = reader.read_lock(reader.READER.read_text())
-OWNERS = packages_distributions()
-HERE = {name for name in PINNED if "; " not in PINNED[name][0].splitlines()[0]}  # not of other systems
-BELOW = [path for name in ("hbnn", "bookkit") for path in (BOOK / name).rglob("*.py") if "data" not in path.parts]
-# imported where it is asked for; a chapter that asks would fail in `make binder-check`
-LAZY = {
-    "jax": "PyTensor's third backend; every chapter samples by Numba",
-    "bambi": "a rival in studies, whose tables chapters read",
-    "gpboost": "the same",
-    "scoringrules": "the same",
-    "blackjax": "studies of other engines",
-    "numpyro": "the same",
-    "optax": "the same",
-    "walnutpie": "the same",
-    "playwright": "the same, of the one in the pages",
-}
+GROUPS = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
 
 
-def test_every_pin_is_the_locks_with_its_hashes():
-    assert [name for name in PINNED if PINNED[name] != LOCK[name]] == []
-    assert len(PINNED) < len(LOCK)
+def read_lock(path):
+    """The packages of a lock: dict of name to its pin and its hashes."""
+    text = re.sub(r"^ *#.*\n", "", path.read_text(), flags=re.MULTILINE)
+    blocks = re.split(r"^(?=[a-z])", text, flags=re.MULTILINE)[1:]
+    return {block.partition("==")[0]: re.sub(r"[\\\s]+", " ", block) for block in blocks}
 
 
-def test_it_is_what_make_lock_writes():
-    roots = reader.read_roots((ROOT / "requirements.in").read_text())
-    assert PINNED.keys() == reader.close(LOCK, roots)
-    assert reader.READER.read_text().startswith(reader.HEAD)
+LOCK, READER = read_lock(ROOT / "requirements.txt"), read_lock(BINDER / "requirements.txt")
 
 
-def test_what_a_package_of_it_needs_is_in_it():
-    """Asked of the packages themselves, not of the lock's comments."""
-    asked = [(name, Requirement(line)) for name in HERE for line in distribution(name).requires or []]
-    asked = [(name, r) for name, r in asked if not r.marker or r.marker.evaluate({"extra": ""})]
-    needed = {(name, canonicalize_name(r.name)) for name, r in asked}
-    assert len(needed) > len(HERE)
-    assert [(name, other) for name, other in sorted(needed) if other not in PINNED] == []
+def test_what_is_asked_for_is_locked_and_a_reader_has_the_same_pins_and_hashes():
+    for group, pins in (("all", LOCK), ("reader", READER), ("chapters", READER)):
+        asked = [Requirement(line) for line in GROUPS[group] if isinstance(line, str)]
+        assert {canonicalize_name(one.name) for one in asked} - pins.keys() == set(), f"{group}: run `make lock`"
+    assert READER.items() < LOCK.items()
 
 
-@cache
-def list_imports(code):
-    """Top-level names of the packages that a piece of Python (its text) imports from others: set of str."""
-    nodes = list(ast.walk(ast.parse(code)))
+def list_imports(nodes):
+    """Top-level names of the packages that statements import, which are neither ours nor Python's own."""
     names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     names |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and not node.level}
     return (
-        {name.partition(".")[0] for name in names}
-        - sys.stdlib_module_names
-        - {"hbnn", "bookkit", "teach", "studies", "tools"}
+        {name.partition(".")[0] for name in names} - sys.stdlib_module_names - {"hbnn", "bookkit", "teach", "studies"}
     )
 
 
 def test_what_chapters_import_is_in_it():
+    """Their cells, and our modules when they are loaded: what a function imports is a rival or a backend to ask for."""
+    found = set()
     for path in find_chapters():
         cells = nbformat.read(path.with_suffix(".ipynb"), as_version=4).cells
         code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
-        code = re.sub(r"^[ \t]*[%!].*$", "", code, flags=re.MULTILINE)
-        own = list_imports(code)
-        found = own.union(*(list_imports(file.read_text(encoding="utf8")) for file in BELOW))
-        missing = {name for name in found if not {canonicalize_name(d) for d in OWNERS.get(name, [])} & PINNED.keys()}
-        assert missing - LAZY.keys() == set(), path.name
-        assert own & LAZY.keys() == set(), path.name
-
-
-def test_what_cannot_be_taken_out_is_said():
-    with pytest.raises(ValueError, match=r"not in requirements\.txt: nonesuch"):
-        reader.close({"numpy": ("", set())}, reader.read_roots("\n# --- to run (reader)\nnonesuch>=1\n"))
+        found |= list_imports(ast.walk(ast.parse(re.sub(r"^[ \t]*[%!].*$", "", code, flags=re.MULTILINE))))
+    for path in [path for name in ("hbnn", "bookkit") for path in (BOOK / name).rglob("*.py")]:
+        found |= list_imports(ast.parse(path.read_text(encoding="utf8")).body)
+    owners = packages_distributions()
+    assert {name for name in found if not {canonicalize_name(d) for d in owners.get(name, [])} & READER.keys()} == set()
 
 
 # --- Binder
 
 
-def test_binder_builds_with_the_python_that_is_tested():
-    assert (BINDER / "runtime.txt").read_text().strip() == f"python-{(ROOT / '.python-version').read_text().strip()}"
+def test_binder_and_the_devcontainer_have_the_python_that_is_tested():
+    python = (ROOT / ".python-version").read_text().strip()
+    assert (BINDER / "runtime.txt").read_text().strip() == f"python-{python}"
+    assert f'devcontainers/python:{python}",' in (ROOT / ".devcontainer" / "devcontainer.json").read_text()
 
 
 def test_a_pod_starts_what_it_is_told_to_and_asks_for_the_releases_posteriors():
@@ -122,76 +98,56 @@ def test_in_a_pod_the_settings_are_in_force_once_the_book_is_there(tmp_path):
 
 
 @pytest.fixture
-def repository(tmp_path, monkeypatch):
-    """A small repository with a folder for Binder and a notebook, the checkout; and a bare one to push to."""
+def remote(tmp_path, monkeypatch):
+    """A bare repository to push to; a small one with a folder for Binder and a notebook is the checkout."""
     home, remote = tmp_path / "home", tmp_path / "remote.git"
-    for path in (".binder/requirements.txt", ".binder/postBuild", "book/x.md"):
-        (home / path).parent.mkdir(parents=True, exist_ok=True)
-        (home / path).write_text(path)
-    (home / ".binder/postBuild").chmod(0o755)
-    cell = {"cell_type": "code", "execution_count": 1, "id": "a", "metadata": {}, "outputs": [], "source": "1"}
-    notebook = {"cells": [cell], "metadata": {"μ": 1}, "nbformat": 4, "nbformat_minor": 5}
-    (home / "book/x.ipynb").write_text(json.dumps(notebook), encoding="utf8")
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1")], metadata={"μ": 1})
+    files = {".binder/requirements.txt": "numpy==2", "book/x.md": "words", "book/x.ipynb": json.dumps(notebook)}
     monkeypatch.setattr(branches, "ROOT", home)
-    for name in [name for name in environment.os.environ if name.startswith("GIT_")]:
+    for name in [name for name in os.environ if name.startswith("GIT_")]:
         monkeypatch.delenv(name)
+    home.mkdir()
     branches.git("init", "-q", "--bare", str(remote))
     branches.git("init", "-q")
-    commit()
-    return home, str(remote)
+    for name, text in files.items():
+        write(name, text)
+    return str(remote)
 
 
-def commit():
-    """Commit all there is in the checkout."""
+def write(name, text):
+    """Write a file of the checkout, and commit it."""
+    (branches.ROOT / name).parent.mkdir(exist_ok=True)
+    (branches.ROOT / name).write_text(text, encoding="utf8")
     branches.git("add", "-A")
-    branches.git("-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-q", "-m", "a change")
+    branches.git(*branches.WHO, "commit", "-q", "-m", "a change")
 
 
-def show(remote, what):
-    return branches.git("--git-dir", remote, *what)
+def test_a_change_of_text_builds_no_image_and_a_change_of_packages_does(remote):
+    images = []
+    for name, text in (("book/x.md", "a"), ("book/x.md", "other words"), (".binder/requirements.txt", "numpy==3")):
+        write(name, text)
+        branches.main(remote, "https://example.org/book")
+        images.append(branches.git("--git-dir", remote, "rev-parse", "environment"))
+    assert (images[0] == images[1], images[1] == images[2]) == (True, False)
+    assert branches.git("--git-dir", remote, "show", "environment:requirements.txt") == "numpy==3"
 
 
-def test_a_change_of_text_builds_no_image_and_a_change_of_packages_does(repository):
-    home, remote = repository
+def test_colabs_copies_have_one_cell_more_which_names_the_commit(remote):
     branches.main(remote, "https://example.org/book")
-    image = show(remote, ["rev-parse", "environment"])
-    assert show(remote, ["ls-tree", "-r", "--format=%(objectmode) %(path)", "environment"]).splitlines() == [
-        "100755 postBuild", "100644 requirements.txt"
-    ]  # fmt: skip
-    (home / "book/x.md").write_text("other words")
-    commit()
-    branches.main(remote, "https://example.org/book")
-    assert show(remote, ["rev-parse", "environment"]) == image
-    (home / ".binder/requirements.txt").write_text("numpy==3")
-    commit()
-    branches.main(remote, "https://example.org/book")
-    assert show(remote, ["rev-parse", "environment"]) != image
-
-
-def test_colabs_copies_have_one_cell_more_which_names_the_commit(repository):
-    home, remote = repository
-    branches.main(remote, "https://example.org/book")
-    assert show(remote, ["ls-tree", "-r", "--name-only", "colab"]) == "book/x.ipynb"
-    copy = json.loads(show(remote, ["show", "colab:book/x.ipynb"]))
-    first, *rest = copy.pop("cells")
-    original = json.loads((home / "book/x.ipynb").read_text(encoding="utf8"))
-    assert rest == original.pop("cells")
-    assert copy == original
+    assert branches.git("--git-dir", remote, "ls-tree", "-r", "--name-only", "colab") == "book/x.ipynb"
+    copy = json.loads(branches.git("--git-dir", remote, "show", "colab:book/x.ipynb"))
+    first = copy["cells"].pop(0)
+    assert copy == json.loads((branches.ROOT / "book/x.ipynb").read_text(encoding="utf8"))
     assert f"git fetch -q --depth 1 https://example.org/book {branches.git('rev-parse', 'HEAD')}" in first["source"]
     exec(first["source"], {})  # elsewhere than on Colab it does nothing
 
 
-def test_colab_is_not_given_what_its_kernel_runs_on(capsys):
-    reader.main(["--colab"])
-    given = reader.read_lock(capsys.readouterr().out)
-    assert {"pymc", "nutpie", "numpy", "statsmodels", "ipycanvas"} <= given.keys()
+def test_colab_is_given_what_chapters_need_and_not_what_its_kernel_runs_on(tmp_path):
+    take = re.search(r"awk .*", branches.CELL.format(folder="", repository="", commit=""))[0]
+    subprocess.run(["bash", "-c", f"cd {BINDER} && {take.replace('pins.txt', str(tmp_path / 'pins.txt'))}"], check=True)
+    given = read_lock(tmp_path / "pins.txt")
+    assert list(given) == (BINDER / "colab.txt").read_text().split()
+    assert given.items() < READER.items()
+    asked = {canonicalize_name(Requirement(line).name) for line in GROUPS["chapters"]}
+    assert asked | {"llvmlite", "matplotlib"} <= given.keys()
     assert given.keys() & {"ipykernel", "ipython", "tornado", "traitlets", "ipywidgets", "jupyterlab"} == set()
-    assert given.items() <= PINNED.items()
-
-
-def test_the_devcontainer_installs_the_readers_environment():
-    text = (ROOT / ".devcontainer" / "devcontainer.json").read_text()
-    made = json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.MULTILINE))
-    assert made["image"].endswith(f":{(ROOT / '.python-version').read_text().strip()}")
-    assert ".binder/requirements.txt" in made["onCreateCommand"]
-    assert made["onCreateCommand"].endswith("&& python book/bookkit/environment.py --install")
