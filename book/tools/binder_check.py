@@ -1,7 +1,6 @@
 """Run chapters from top to bottom as a Binder pod would: one CPU, 2 GB, cold compile caches, no posterior, no network.
 
-    python -m tools.binder_check              every chapter
-    python -m tools.binder_check moons        one of them
+    python -m tools.binder_check moons              one chapter, or several; without a name all
     python -m tools.binder_check --python _build/reader/bin/python moons
                                                     with the packages of another environment: `make binder-check`
 
@@ -15,7 +14,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 
@@ -27,43 +25,26 @@ RUN = """
 import resource, sys
 import nbformat
 from nbclient import NotebookClient
-notebook = nbformat.read(sys.argv[1], as_version=4)
-NotebookClient(notebook, timeout=1200, kernel_name="python3").execute()
+NotebookClient(nbformat.read(sys.argv[1], as_version=4), timeout=1200, kernel_name="python3").execute()
 used = resource.getrusage(resource.RUSAGE_CHILDREN)
 print("COST", round(used.ru_utime + used.ru_stime))
 """
+# the loopback, which a kernel talks over, is down in a new namespace
+OFFLINE = ["unshare", "-rn", "sh", "-c", 'ip link set lo up; exec "$@"', "sh"]
 
 
-class Watch:
-    """The most memory that a process and its children hold, in MB; kills them above `LIMIT_MB`."""
-
-    def __init__(self, process):
-        self.peak, self._process = 0, process
-        self._thread = threading.Thread(target=self._look, daemon=True)
-        self._thread.start()
-
-    def _look(self):
-        while self._process.poll() is None:
-            time.sleep(0.05)
-            try:
-                first = psutil.Process(self._process.pid)
-                family = [first, *first.children(recursive=True)]
-                used = sum(member.memory_full_info().pss for member in family) / 2**20  # what they share counts once
-            except psutil.Error:
-                continue
-            self.peak = max(self.peak, round(used))
-            if used > LIMIT_MB:
-                for member in family:
-                    member.kill()
-
-    def stop(self):
-        """Wait for the end of the watch, which is that of the process."""
-        self._thread.join()
-
-
-def has_namespaces():
+def can_go_offline():
     """Whether a network namespace can be made."""
-    return shutil.which("unshare") and subprocess.run(["unshare", "-rn", "true"], capture_output=True).returncode == 0
+    return shutil.which("unshare") and subprocess.run([*OFFLINE, "true"], capture_output=True).returncode == 0
+
+
+def look(process):
+    """A process with its children (list), and the memory that they hold, in MB: what they share counts once."""
+    try:
+        family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+        return family, round(sum(member.memory_full_info().pss for member in family) / 2**20)
+    except psutil.Error:  # one of them has just ended
+        return [], 0
 
 
 def check(chapter, python=sys.executable):
@@ -74,34 +55,28 @@ def check(chapter, python=sys.executable):
     RuntimeError
         Where the chapter fails, with the end of its output.
     """
-    offline = has_namespaces()
-    with tempfile.TemporaryDirectory() as home:
+    offline, peak = can_go_offline(), 0
+    with tempfile.TemporaryDirectory() as home, open(Path(home, "output"), "w+", encoding="utf-8") as output:
         copy = Path(home, "repository", "book")
-        hidden = shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints", "_build")
-        shutil.copytree(BOOK, copy, ignore=hidden)
-        keep = {name: os.environ[name] for name in ("PATH", "LANG", "PYTENSOR_FLAGS") if name in os.environ}
-        python = os.path.abspath(python)  # not resolved: a link into an environment is that environment
-        environ = keep | {"HOME": home, "PYTHONPATH": str(copy), "BNN_PROGRESS": "off", "TMPDIR": home,
-                          "PYTHONDONTWRITEBYTECODE": "1"}  # fmt: skip
-        script = Path(home, "run.py")
-        script.write_text(RUN)
-        command = [python, script, copy / f"{chapter}.ipynb"]
-        # the loopback, which a kernel talks over, is down in a new namespace
-        if offline:
-            command = ["unshare", "-rn", "sh", "-c", 'ip link set lo up; exec "$@"', "sh", *command]
-        cpu = min(os.sched_getaffinity(0))
+        shutil.copytree(BOOK, copy, ignore=shutil.ignore_patterns("__pycache__", "_build"))
+        # the interpreter's path is not resolved: a link into an environment is that environment
+        command = [os.path.abspath(python), "-c", RUN, copy / f"{chapter}.ipynb"]
+        environ = {"PATH": os.environ["PATH"], "HOME": home, "TMPDIR": home, "PYTHONPATH": copy, "BNN_PROGRESS": "off"}
         process = subprocess.Popen(
-            ["taskset", "-c", str(cpu), *command], cwd=copy, env=environ, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            ["taskset", "-c", str(min(os.sched_getaffinity(0))), *(OFFLINE if offline else []), *command],
+            cwd=copy, env=environ, stdout=output, stderr=subprocess.STDOUT,
         )  # fmt: skip
-        watch = Watch(process)
-        output, _ = process.communicate()
-        watch.stop()
-    cost = [line.split()[1] for line in output.splitlines() if line.startswith("COST ")]
-    if process.returncode or not cost:
-        raise RuntimeError(f"{chapter} does not run in a pod (peak {watch.peak} MB of {LIMIT_MB}):\n{output[-3000:]}")
-    network = "off" if offline else "on"
-    return {"chapter": chapter, "cpu_seconds": int(cost[0]), "megabytes": watch.peak, "network": network}
+        while process.poll() is None:
+            family, used = look(process)
+            peak = max(peak, used)
+            for member in family if used > LIMIT_MB else ():
+                member.kill()
+            time.sleep(0.05)
+        output.seek(0)
+        said = output.read()
+    if process.returncode:
+        raise RuntimeError(f"{chapter} does not run in a pod (peak {peak} MB of {LIMIT_MB}):\n{said[-3000:]}")
+    return {"chapter": chapter, "cpu_seconds": int(said.split()[-1]), "megabytes": peak, "offline": offline}
 
 
 def main(arguments=None):
@@ -113,8 +88,6 @@ def main(arguments=None):
     asked, failed = parser.parse_args(arguments), False
     if unknown := set(asked.names) - set(chapters):
         parser.error(f"there is no chapter {', '.join(sorted(unknown))}; there are: {', '.join(chapters)}")
-    if shutil.which(asked.python) is None:
-        parser.error(f"--python wants an interpreter, came: {asked.python}")
     for name in asked.names or chapters:
         try:
             row = check(name, asked.python)
@@ -124,7 +97,8 @@ def main(arguments=None):
             continue
         above = row["cpu_seconds"] > AIM_SECONDS or row["megabytes"] > AIM_MB
         failed |= above
-        print(f"{name}: {row['cpu_seconds']} CPU-s, {row['megabytes']} MB, network {row['network']}"
+        network = "no network" if row["offline"] else "the network was there"
+        print(f"{name}: {row['cpu_seconds']} CPU-s, {row['megabytes']} MB, {network}"
               f"{', ABOVE OUR LIMITS' if above else ''}", flush=True)  # fmt: skip
     return int(failed)
 

@@ -13,7 +13,7 @@ from book_meta import summarise
 from book_search import prepare, spell_formula
 from book_site import wrap_line
 from docutils.core import publish_doctree
-from tools import binder_check, frames
+from tools import frames
 from tools.browser import find_axe_violations, open_context, open_page, open_tab
 
 ROOT = Path(__file__).parents[2]
@@ -316,43 +316,3 @@ def test_an_example_is_copied_without_its_prompts_and_output(address, chromium):
         page.wait_for_function("navigator.clipboard.readText()")
         copied = page.evaluate("navigator.clipboard.readText()")
     assert copied.split("\n") == ["from hbnn import sampling", "sampling.derive_seed(1)"]
-
-
-# --- Binder's pods
-
-
-@pytest.fixture
-def pod(tmp_path, monkeypatch):
-    """Write a notebook of one cell, and run it as Binder would."""
-
-    def run(source):
-        nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
-        nb.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
-        nbformat.write(nb, tmp_path / "x.ipynb")
-        monkeypatch.setattr(binder_check, "BOOK", tmp_path)
-        return binder_check.check("x")
-
-    return run
-
-
-POD = """
-import os, socket
-assert len(os.sched_getaffinity(0)) == 1
-assert not os.path.exists(os.path.expanduser("~/.pytensor"))
-try:
-    socket.create_connection(("192.0.2.1", 53), 2)
-except OSError as error:
-    assert "unreachable" in str(error) or ONLINE  # an address that is refused or times out has a way to it
-"""
-
-
-def test_a_pod_has_one_cpu_cold_caches_and_no_network(pod):
-    offline = bool(binder_check.has_namespaces())  # where none can be made, the row says so
-    row = pod(POD.replace("ONLINE", str(not offline)))
-    assert (row["chapter"], row["network"]) == ("x", "off" if offline else "on")
-    assert 0 < row["megabytes"] < binder_check.LIMIT_MB
-
-
-def test_a_chapter_that_takes_more_memory_than_a_pod_has_fails(pod):
-    with pytest.raises(RuntimeError, match="x does not run in a pod"):
-        pod("import numpy as np, time\nkept = np.ones(3 * 2**27)\ntime.sleep(5)")  # 3 GB

@@ -15,7 +15,7 @@ from bookkit import environment
 from bookkit.repo import BOOK, ROOT, find_chapters
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from tools import branches
+from tools import binder_check, branches
 
 BINDER = ROOT / ".binder"
 GROUPS = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
@@ -92,6 +92,42 @@ def test_in_a_pod_the_settings_are_in_force_once_the_book_is_there(tmp_path):
     (home / branches.FOLDER).mkdir()
     (home / branches.FOLDER / "book").symlink_to(BOOK)
     assert start() == [True, environment.PYTENSOR_FLAG]
+
+
+@pytest.fixture
+def run_in_pod(tmp_path, monkeypatch):
+    """Runs a notebook of one cell as Binder would: what `make binder-check` does."""
+
+    def run(source):
+        nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
+        nbformat.write(nb, tmp_path / "x.ipynb")
+        monkeypatch.setattr(binder_check, "BOOK", tmp_path)
+        return binder_check.check("x")
+
+    return run
+
+
+POD = """
+import os, socket
+assert len(os.sched_getaffinity(0)) == 1
+assert not os.path.exists(os.path.expanduser("~/.pytensor"))
+try:
+    socket.create_connection(("192.0.2.1", 53), 2)
+except OSError as error:
+    assert "unreachable" in str(error) or ONLINE  # an address that is refused or times out has a way to it
+"""
+
+
+def test_a_pod_has_one_cpu_cold_caches_and_no_network(run_in_pod):
+    offline = bool(binder_check.can_go_offline())  # where that may not be, the row says so
+    row = run_in_pod(POD.replace("ONLINE", str(not offline)))
+    assert (row["chapter"], bool(row["offline"])) == ("x", offline)
+    assert 0 < row["megabytes"] < binder_check.LIMIT_MB
+
+
+def test_a_chapter_that_takes_more_memory_than_a_pod_has_fails(run_in_pod):
+    with pytest.raises(RuntimeError, match="x does not run in a pod"):
+        run_in_pod("import numpy as np, time\nkept = np.ones(3 * 2**27)\ntime.sleep(5)")  # 3 GB
 
 
 # --- the branches that buttons open
