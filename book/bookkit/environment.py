@@ -15,7 +15,6 @@ import os
 import platform
 import sys
 import sysconfig
-import tempfile
 from functools import lru_cache
 from pathlib import Path
 
@@ -56,21 +55,6 @@ def apply(environ=os.environ):
     for name in [name for name in environ if name.startswith(SWEPT)]:
         del environ[name]
     environ.update(SETTINGS, PYTENSOR_FLAGS=",".join([*flags, PYTENSOR_FLAG]))
-    home = environ.get("HOME", "")
-    if os.name == "posix" and not (os.path.isdir(home) and os.access(home, os.W_OK | os.X_OK)):
-        environ["HOME"] = _find_home()  # PyTensor and Jupyter cannot even be imported without one
-
-
-def _find_home():
-    """A folder of this user's own, instead of a home that cannot be written to."""
-    home = Path(tempfile.gettempdir(), f"hbnn-home-{os.getuid()}")
-    try:
-        home.mkdir(mode=0o700, exist_ok=True)
-        if home.is_symlink() or home.stat().st_uid != os.getuid():
-            return tempfile.mkdtemp(prefix="hbnn-home-")
-    except OSError:
-        return tempfile.gettempdir()
-    return str(home)
 
 
 @lru_cache
@@ -109,6 +93,9 @@ def _try_arithmetic(linalg):
 
     import numpy as np
 
+    def digest(arrays):
+        return hashlib.sha256(b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)).hexdigest()[:16]
+
     x = np.linspace(-20, 20, 4001)
     ufuncs = [np.exp(x), np.tanh(x), np.sin(x), np.log(abs(x) + 1e-3), np.log1p(abs(x)), abs(x) ** 1.7, np.expm1(x)]
     libm = [f(v) for v in x[::8] for f in (math.exp, math.tanh, math.sin, math.expm1, math.erf)]
@@ -118,21 +105,15 @@ def _try_arithmetic(linalg):
         A = np.sin(np.arange(n * n, dtype=float)).reshape(n, n)
         S = A @ A.T + n * np.eye(n)
         products += [S, A @ A[0], np.linalg.cholesky(S), linalg.cho_factor(S)[0], np.linalg.eigvalsh(S), S.sum(axis=0)]
-    digests = []
-    for arrays in (products, [*ufuncs, np.array(libm)]):
-        digests.append(
-            hashlib.sha256(b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)).hexdigest()[:16]
-        )
-    return tuple(digests)
+    return digest(products), digest([*ufuncs, np.array(libm)])
 
 
-def install(site_packages=None):
-    """Write the ``.pth`` file into `site_packages` (default: this interpreter's). Returns its path."""
-    folder = Path(site_packages or sysconfig.get_path("purelib"))
+def install():
+    """Write the ``.pth`` file into this interpreter's site-packages. Returns its path."""
     book = Path(__file__).resolve().parents[1]
-    path = folder / "hbnn_book.pth"
+    file = f"{book}/bookkit/environment.py"
+    path = Path(sysconfig.get_path("purelib"), "hbnn_book.pth")
     # a moved or deleted book must not make every start of Python print a traceback
-    file = str(book / "bookkit" / "environment.py")
     path.write_text(f"{book}\nimport os; os.path.exists({file!r}) and __import__('bookkit.environment')\n")
     return path
 
