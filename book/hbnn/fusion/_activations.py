@@ -68,123 +68,52 @@ def _read_activation(activation):
 _SERIES = {
     # expm1(2 r) / r for |r| <= log(2) / 4
     ("expm1", "float64"): (
-        0.000282830168459798,
-        0.001414795060582694,
-        0.00634918942773424,
-        0.025396723826083285,
-        0.0888888890705523,
-        0.2666666677572333,
-        0.6666666666659841,
-        1.3333333333292354,
-        2.0000000000000004,
-        2.0000000000000027,
+        0.000282830168459798, 0.001414795060582694, 0.00634918942773424, 0.025396723826083285, 0.0888888890705523,
+        0.2666666677572333, 0.6666666666659841, 1.3333333333292354, 2.0000000000000004, 2.0000000000000027,
     ),
     ("expm1", "float32"): (
-        0.08917558952075609,
-        0.2678139002333432,
-        0.6666634336324244,
-        1.3333203949570878,
-        2.0000000053992713,
+        0.08917558952075609, 0.2678139002333432, 0.6666634336324244, 1.3333203949570878, 2.0000000053992713,
         2.000000021607905,
     ),
     # 2 atanh(s) / s in s² for s <= 1/3
     ("atanh", "float64"): (
-        0.17044163562781398,
-        0.0832450651186082,
-        0.12110168728069218,
-        0.13300374032674625,
-        0.1538661404230401,
-        0.18181740832504806,
-        0.22222224080747674,
-        0.28571428545454114,
-        0.4000000000018575,
-        0.6666666666666615,
-        2.0,
+        0.17044163562781398, 0.0832450651186082, 0.12110168728069218, 0.13300374032674625, 0.1538661404230401,
+        0.18181740832504806, 0.22222224080747674, 0.28571428545454114, 0.4000000000018575, 0.6666666666666615, 2.0,
     ),
     ("atanh", "float32"): (
-        0.2815777836310908,
-        0.27965157745197267,
-        0.40024595230703747,
-        0.6666632164137777,
-        2.000000007681759,
+        0.2815777836310908, 0.27965157745197267, 0.40024595230703747, 0.6666632164137777, 2.000000007681759,
     ),
     # (1 + 2 x) exp(x²) erfc(x) in t = (x - 3) / (x + 3), up to the x where the exponential ends
     ("erfc", "float64"): (
-        1.1875976261242358e-09,
-        2.4854692915103497e-08,
-        6.011055693652009e-08,
-        -1.3052635799700562e-07,
-        -5.603787051624458e-07,
-        3.5997973237985304e-07,
-        3.428835157803996e-06,
-        -7.405558782288538e-07,
-        -2.0079586415326067e-05,
-        4.955443236821022e-06,
-        0.0001250929038152037,
-        -0.00010516183758522667,
-        -0.0007798310155656262,
-        0.001888690755365979,
-        0.0025293916668363923,
-        -0.023770514961380267,
-        0.06830802735389119,
-        -0.11927366341301537,
-        0.1296451587024521,
-        -0.04756229435349781,
-        -0.13562110612457828,
+        1.1875976261242358e-09, 2.4854692915103497e-08, 6.011055693652009e-08, -1.3052635799700562e-07,
+        -5.603787051624458e-07, 3.5997973237985304e-07, 3.428835157803996e-06, -7.405558782288538e-07,
+        -2.0079586415326067e-05, 4.955443236821022e-06, 0.0001250929038152037, -0.00010516183758522667,
+        -0.0007798310155656262, 0.001888690755365979, 0.0025293916668363923, -0.023770514961380267,
+        0.06830802735389119, -0.11927366341301537, 0.1296451587024521, -0.04756229435349781, -0.13562110612457828,
         1.2530080582697298,
     ),
     ("erfc", "float32"): (
-        -0.00010945383844229154,
-        0.0023739593485353995,
-        0.0023141919892444964,
-        -0.024049190869246072,
-        0.0683119419142408,
-        -0.11922395074651312,
-        0.12964815024386478,
-        -0.047565274979107806,
-        -0.13562123152170064,
+        -0.00010945383844229154, 0.0023739593485353995, 0.0023141919892444964, -0.024049190869246072,
+        0.0683119419142408, -0.11922395074651312, 0.12964815024386478, -0.047565274979107806, -0.13562123152170064,
         1.2530080877842975,
     ),
     # sin(r) / r and cos(r) in r² for |r| <= pi / 2
     ("sin", "float64"): (
-        2.7215660921125597e-15,
-        -7.643025738964345e-13,
-        1.6058940847832492e-10,
-        -2.505210688997513e-08,
-        2.7557319211223257e-06,
-        -0.00019841269841208638,
-        0.008333333333333186,
-        -0.16666666666666666,
-        1.0,
+        2.7215660921125597e-15, -7.643025738964345e-13, 1.6058940847832492e-10, -2.505210688997513e-08,
+        2.7557319211223257e-06, -0.00019841269841208638, 0.008333333333333186, -0.16666666666666666, 1.0,
     ),
     ("sin", "float32"): (
-        2.605092957769762e-06,
-        -0.0001980901106705217,
-        0.008333050086778936,
-        -0.16666657944392216,
-        0.9999999956966751,
+        2.605092957769762e-06, -0.0001980901106705217, 0.008333050086778936, -0.16666657944392216, 0.9999999956966751,
     ),
     ("cos", "float64"): (
-        -1.51197786600161e-16,
-        4.776871733415368e-14,
-        -1.1470670142864075e-11,
-        2.087675566605353e-09,
-        -2.755731920964734e-07,
-        2.4801587301492586e-05,
-        -0.001388888888888853,
-        0.04166666666666666,
-        -0.5,
-        1.0,
+        -1.51197786600161e-16, 4.776871733415368e-14, -1.1470670142864075e-11, 2.087675566605353e-09,
+        -2.755731920964734e-07, 2.4801587301492586e-05, -0.001388888888888853, 0.04166666666666666, -0.5, 1.0,
     ),
     ("cos", "float32"): (
-        -2.605051063602065e-07,
-        2.4760101516630358e-05,
-        -0.0013888360127789826,
-        0.04166663614763936,
-        -0.49999999355118124,
-        0.9999999997790224,
+        -2.605051063602065e-07, 2.4760101516630358e-05, -0.0013888360127789826, 0.04166663614763936,
+        -0.49999999355118124, 0.9999999997790224,
     ),
-}
+}  # fmt: skip
 # beyond these, tanh is 1, exp(2 q) is nothing beside 1, erfc(x) nothing at all, and sin(z) is not known well enough
 _TANH_ENDS = {"float64": 20, "float32": 10}
 _EXP_ENDS = {"float64": -350, "float32": -40}
@@ -241,14 +170,24 @@ def make_pair(activation: Activation, dtype: str) -> tuple[Callable, Callable]:
     """The activation of z, and its slope from the value. Where `KEEPS_SLOPE`, the first gives both and the second hands
     the slope on. "linear" is that of the outputs and of the points.
     """
-    number = np.dtype(dtype).type
-    name, parameter = activation if isinstance(activation, tuple) else (activation, 0.0)
-    zero, half, one, two, parameter = (number(x) for x in (0, 0.5, 1, 2, parameter))
-    expm1_negative, exp_negative, tanh = make_functions(dtype)
+    name, *parameter = activation if isinstance(activation, tuple) else (activation,)
+    return _MAKE_PAIR[name](dtype, *_cast(dtype, *parameter))
 
-    @inline
-    def hand_on(z):
-        return z
+
+def _cast(dtype, *values):
+    """The values as numbers of `dtype`."""
+    return tuple(np.dtype(dtype).type(x) for x in values)
+
+
+@inline
+def _return_unchanged(z):
+    return z
+
+
+def _make_sigmoid(dtype):
+    """The sigmoid of z."""
+    half, one = _cast(dtype, 0.5, 1)
+    _, exp_negative, _ = make_functions(dtype)
 
     @inline
     def sigmoid(z):
@@ -256,121 +195,147 @@ def make_pair(activation: Activation, dtype: str) -> tuple[Callable, Callable]:
         q = splat(one) / (splat(one) + e)
         return choose_positive(z, q, e * q)
 
-    if name == "linear":
+    return sigmoid
 
-        @inline
-        def slope(h):
-            return splat(one)
 
-        return hand_on, slope
+def _make_linear_pair(dtype):
+    (one,) = _cast(dtype, 1)
 
-    if name == "tanh":
+    @inline
+    def slope(h):
+        return splat(one)
 
-        @inline
-        def slope(h):
-            return fma(splat(-one) * h, h, splat(one))
+    return _return_unchanged, slope
 
-        return tanh, slope
 
-    if name == "relu":
+def _make_tanh_pair(dtype):
+    (one,) = _cast(dtype, 1)
 
-        @inline
-        def relu(z):
-            return at_least(z, splat(zero))
+    @inline
+    def slope(h):
+        return fma(splat(-one) * h, h, splat(one))
 
-        @inline
-        def slope(h):
-            return choose_positive(h, splat(one), splat(zero))
+    return make_functions(dtype)[2], slope
 
-        return relu, slope
 
-    if name == "leaky_relu":
+def _make_relu_pair(dtype):
+    zero, one = _cast(dtype, 0, 1)
 
-        @inline
-        def leaky_relu(z):
-            return choose_positive(z, z, splat(parameter) * z)
+    @inline
+    def relu(z):
+        return at_least(z, splat(zero))
 
-        @inline
-        def slope(h):
-            return choose_positive(h, splat(one), splat(parameter))
+    @inline
+    def slope(h):
+        return choose_positive(h, splat(one), splat(zero))
 
-        return leaky_relu, slope
+    return relu, slope
 
-    if name == "elu":
 
-        @inline
-        def elu(z):
-            e = expm1_negative(splat(half) * at_most(z, splat(zero)))
-            return choose_positive(z, z, splat(parameter) * e)
+def _make_leaky_relu_pair(dtype, below):
+    (one,) = _cast(dtype, 1)
 
-        @inline
-        def slope(h):
-            return choose_positive(h, splat(one), h + splat(parameter))
+    @inline
+    def leaky_relu(z):
+        return choose_positive(z, z, splat(below) * z)
 
-        return elu, slope
+    @inline
+    def slope(h):
+        return choose_positive(h, splat(one), splat(below))
 
-    if name == "sigmoid":
+    return leaky_relu, slope
 
-        @inline
-        def slope(h):
-            return fma(splat(-one) * h, h, h)
 
-        return sigmoid, slope
+def _make_elu_pair(dtype, alpha):
+    zero, half, one = _cast(dtype, 0, 0.5, 1)
+    expm1_negative, *_ = make_functions(dtype)
 
-    if name == "softplus":
-        series = _make_series("atanh", dtype)
+    @inline
+    def elu(z):
+        e = expm1_negative(splat(half) * at_most(z, splat(zero)))
+        return choose_positive(z, z, splat(alpha) * e)
 
-        @inline
-        def softplus(z):
-            e = exp_negative(splat(-half) * absolute(z))
-            s = e / (e + splat(two))  # log(1 + e) = 2 atanh(s)
-            return fma(s, series(s * s), at_least(z, splat(zero)))
+    @inline
+    def slope(h):
+        return choose_positive(h, splat(one), h + splat(alpha))
 
-        @inline
-        def slope(h):
-            return splat(-one) * expm1_negative(splat(-half) * h)
+    return elu, slope
 
-        return softplus, slope
 
-    if name == "silu":
+def _make_sigmoid_pair(dtype):
+    (one,) = _cast(dtype, 1)
 
-        @inline
-        def silu(z):
-            p = sigmoid(z)
-            h = z * p
-            return h, fma(h, splat(one) - p, p)
+    @inline
+    def slope(h):
+        return fma(splat(-one) * h, h, h)
 
-        return silu, hand_on
+    return _make_sigmoid(dtype), slope
 
-    if name == "gelu_tanh":
-        first, third, slope_third = (number(np.sqrt(8 / np.pi) * x) for x in (1, 0.044715, 3 * 0.044715))
 
-        @inline
-        def gelu_tanh(z):  # (1 + tanh(u)) / 2 is the sigmoid of 2 u
-            square = z * z
-            p = sigmoid(z * fma(square, splat(third), splat(first)))
-            h = z * p
-            return h, fma(h * (splat(one) - p), fma(square, splat(slope_third), splat(first)), p)
+def _make_softplus_pair(dtype):
+    zero, half, one, two = _cast(dtype, 0, 0.5, 1, 2)
+    expm1_negative, exp_negative, _ = make_functions(dtype)
+    series = _make_series("atanh", dtype)
 
-        return gelu_tanh, hand_on
+    @inline
+    def softplus(z):
+        e = exp_negative(splat(-half) * absolute(z))
+        s = e / (e + splat(two))  # log(1 + e) = 2 atanh(s)
+        return fma(s, series(s * s), at_least(z, splat(zero)))
 
-    if name == "gelu":
-        series, three, end = _make_series("erfc", dtype), number(3), number(_ERFC_ENDS[dtype])
-        root_half, density = number(np.sqrt(0.5)), number(1 / np.sqrt(2 * np.pi))
+    @inline
+    def slope(h):
+        return splat(-one) * expm1_negative(splat(-half) * h)
 
-        @inline
-        def gelu(z):
-            x = at_most(absolute(z) * splat(root_half), splat(end))
-            e = exp_negative(splat(-half) * x * x)
-            tail = splat(half) * e * series((x - splat(three)) / (x + splat(three))) / fma(splat(two), x, splat(one))
-            p = choose_positive(z, splat(one) - tail, tail)
-            return z * p, fma(z, splat(density) * e, p)
+    return softplus, slope
 
-        return gelu, hand_on
 
+def _make_silu_pair(dtype):
+    (one,), sigmoid = _cast(dtype, 1), _make_sigmoid(dtype)
+
+    @inline
+    def silu(z):
+        p = sigmoid(z)
+        h = z * p
+        return h, fma(h, splat(one) - p, p)
+
+    return silu, _return_unchanged
+
+
+def _make_gelu_tanh_pair(dtype):
+    (one,), sigmoid = _cast(dtype, 1), _make_sigmoid(dtype)
+    first, third, slope_third = _cast(dtype, *(np.sqrt(8 / np.pi) * x for x in (1, 0.044715, 3 * 0.044715)))
+
+    @inline
+    def gelu_tanh(z):  # (1 + tanh(u)) / 2 is the sigmoid of 2 u
+        square = z * z
+        p = sigmoid(z * fma(square, splat(third), splat(first)))
+        h = z * p
+        return h, fma(h * (splat(one) - p), fma(square, splat(slope_third), splat(first)), p)
+
+    return gelu_tanh, _return_unchanged
+
+
+def _make_gelu_pair(dtype):
+    half, one, two, three, end = _cast(dtype, 0.5, 1, 2, 3, _ERFC_ENDS[dtype])
+    root_half, density = _cast(dtype, np.sqrt(0.5), 1 / np.sqrt(2 * np.pi))
+    series, (_, exp_negative, _) = _make_series("erfc", dtype), make_functions(dtype)
+
+    @inline
+    def gelu(z):
+        x = at_most(absolute(z) * splat(root_half), splat(end))
+        e = exp_negative(splat(-half) * x * x)
+        tail = splat(half) * e * series((x - splat(three)) / (x + splat(three))) / fma(splat(two), x, splat(one))
+        p = choose_positive(z, splat(one) - tail, tail)
+        return z * p, fma(z, splat(density) * e, p)
+
+    return gelu, _return_unchanged
+
+
+def _make_sin_pair(dtype):
     sine, cosine = _make_series("sin", dtype), _make_series("cos", dtype)
-    (pi, rest), rounder, per_pi = (number(x) for x in _PI[dtype]), number(ROUNDER[dtype]), number(1 / np.pi)
-    end, nan = number(_SIN_ENDS[dtype]), number(np.nan)
+    pi, rest, rounder, per_pi = _cast(dtype, *_PI[dtype], ROUNDER[dtype], 1 / np.pi)
+    end, nan = _cast(dtype, _SIN_ENDS[dtype], np.nan)
 
     @inline
     def sin(z):
@@ -381,7 +346,22 @@ def make_pair(activation: Activation, dtype: str) -> tuple[Callable, Callable]:
         value = choose_positive(inside, flip_sign(rounded, r * sine(square)), splat(nan))
         return value, choose_positive(inside, flip_sign(rounded, cosine(square)), splat(nan))
 
-    return sin, hand_on
+    return sin, _return_unchanged
+
+
+_MAKE_PAIR: dict[str, Callable[..., tuple[Callable, Callable]]] = {
+    "linear": _make_linear_pair,
+    "tanh": _make_tanh_pair,
+    "relu": _make_relu_pair,
+    "leaky_relu": _make_leaky_relu_pair,
+    "elu": _make_elu_pair,
+    "sigmoid": _make_sigmoid_pair,
+    "softplus": _make_softplus_pair,
+    "silu": _make_silu_pair,
+    "gelu_tanh": _make_gelu_tanh_pair,
+    "gelu": _make_gelu_pair,
+    "sin": _make_sin_pair,
+}
 
 
 def choose(functions: Sequence[Callable]) -> Callable:
