@@ -123,7 +123,7 @@ class Findings(list[Finding]):
         return "\n".join(map(str, self)) or "nothing found"
 
 
-def _note(name: str, sentence: str) -> Finding:
+def _finding(name: str, sentence: str) -> Finding:
     return Finding(name, sentence, MENDS[name])
 
 
@@ -172,24 +172,24 @@ def check_model(model: pm.Model, *, for_next_prior: bool = False, seed: int = 0)
     if not (model.observed_RVs or model.potentials):
         return Findings()
     with pytensor.config.change_flags(cxx="", mode="FAST_COMPILE"), np.errstate(all="ignore"):
-        return _check(_Graph(model), for_next_prior, seed)
+        return _collect_findings(_Graph(model), for_next_prior, seed)
 
 
-def _check(graph: "_Graph", for_next_prior: bool, seed: int) -> Findings:
+def _collect_findings(graph: "_Graph", for_next_prior: bool, seed: int) -> Findings:
     found = Findings()
-    for find in (_find_dead, _find_batches, _find_variances, _find_products, _find_indices):
+    for find in (_find_unused_variables, _find_batches, _find_variances, _find_products, _find_indices):
         found += find(graph)
     if for_next_prior:
         found += _find_symmetry(graph)
     if any(finding.name == "index out of range" for finding in found):
         return found  # NumPy refuses such an index
     try:
-        run = _Run(graph, seed)
+        run = _PriorRun(graph, seed)
     except NotImplementedError:  # a distribution without draws
         return found
     except (ValueError, TypeError, IndexError, AssertionError, ArithmeticError, np.linalg.LinAlgError) as error:
         said = str(error).splitlines()[0]
-        found.append(_note("cannot be computed", f"at a draw of the prior: {said}"))
+        found.append(_finding("cannot be computed", f"at a draw of the prior: {said}"))
         return found
     for look in (_find_broadcasts, _find_probabilities, _find_outcomes, _find_inputs, _find_groups):
         found += look(graph, run)
@@ -235,7 +235,7 @@ class _Graph:
                 self.users[source].append(node)
         batches = [node for node in self.nodes if isinstance(node.op, MinibatchOp)]
         self.full = {out: v for node in batches for out, v in zip(node.outputs, node.inputs[:-1], strict=False)}
-        self.thinned = {out: _thin(v, out) for out, v in self.full.items()}
+        self.thinned = {out: _thin_to_batch(v, out) for out, v in self.full.items()}
         self._unknowns: dict[Variable, set[Variable]] = {}
 
     def get_unknowns(self, *expressions: Variable) -> set[Variable]:
@@ -262,13 +262,13 @@ def _list_nodes(ends: Iterable[Variable]) -> list[Apply]:
     return list(dict.fromkeys(var.owner for var in ancestors(ends) if var.owner))
 
 
-def _thin(full: Variable, batch: Variable) -> Variable:
+def _thin_to_batch(full: Variable, batch: Variable) -> Variable:
     """As many rows as a batch has, evenly from first to last."""
     n = batch.type.shape[0]
     return pt.specify_shape(full[pt.arange(n) * full.shape[0] // n], batch.type.shape)
 
 
-class _Run:
+class _PriorRun:
     """Draws of the prior, and what the outcomes' parameters are at each."""
 
     def __init__(self, graph: _Graph, seed: int) -> None:
@@ -297,7 +297,7 @@ class _Run:
         return [np.stack(found) for found in zip(*(function(*values) for values in self.prior), strict=True)]
 
 
-def _peel(var: Variable) -> Variable:
+def _unmoved(var: Variable) -> Variable:
     """What is only moved, cast or named."""
     while var.owner and (isinstance(var.owner.op, MOVES) or is_made_by(var, ps.Identity | ps.Cast)):
         var = var.owner.inputs[0]
@@ -307,10 +307,10 @@ def _peel(var: Variable) -> Variable:
 # --- what stands in the graph
 
 
-def _find_dead(graph: _Graph) -> Iterator[Finding]:
+def _find_unused_variables(graph: _Graph) -> Iterator[Finding]:
     dead = [rv.name for rv in graph.free if rv not in graph.live and not graph.get_unknowns(rv) & graph.live]
     if dead:  # a variable that depends on live ones is a prediction
-        yield _note("leads nowhere", f"no outcome depends on {join(dead)}, so that posterior and prior are the same")
+        yield _finding("leads nowhere", f"no outcome depends on {join(dead)}, so that posterior and prior are the same")
 
 
 def _find_batches(graph: _Graph) -> Iterator[Finding]:
@@ -319,14 +319,14 @@ def _find_batches(graph: _Graph) -> Iterator[Finding]:
         if not batches:
             continue
         if len(batches) > 1:
-            yield _note(
+            yield _finding(
                 "separate minibatches",
                 f"{outcome.name} takes rows from {len(batches)} calls of pm.Minibatch, and each call draws other rows",
             )
         n_rows = int(graph.compile([batches[0].inputs[0].shape[0]])()[0])
         sizes = [v.data for v in outcome.total_size if isinstance(v, Constant) and v.data is not None]
         if not outcome.total_size or (sizes and n_rows not in sizes):
-            yield _note(
+            yield _finding(
                 "total_size",
                 f"{outcome.name} has batches out of {n_rows} rows, and total_size={sizes[0] if sizes else None}",
             )
@@ -336,14 +336,16 @@ def _find_variances(graph: _Graph) -> Iterator[Finding]:
     for variable in (*graph.free.values(), *graph.outcomes):
         if (scale := variable.scale) is None or isinstance(scale, Constant):
             continue
-        scale = scale if scale.name else _peel(scale)
+        scale = scale if scale.name else _unmoved(scale)
         name, inputs = (scale.name or "").lower(), list(scale.owner.inputs) if scale.owner else []
         a, b, *_ = [*inputs, None, None]
-        is_power = is_made_by(scale, ps.Pow) and isinstance(_peel(b), Constant) and bool(np.all(_peel(b).data == 2))
+        is_power = (
+            is_made_by(scale, ps.Pow) and isinstance(_unmoved(b), Constant) and bool(np.all(_unmoved(b).data == 2))
+        )
         is_square = is_power or is_made_by(scale, ps.Sqr) or (is_made_by(scale, ps.Mul) and is_same(a, b))
         is_second = name.endswith("2") and f"{name[:-1]}1" in graph.names  # sd1, sd2
         if is_square or (VARIANCE.search(name) and not is_second):
-            yield _note(
+            yield _finding(
                 "variance as sd",
                 f"{variable.name} has {'the square ' * is_square}{describe(scale)} as its sigma, an sd",
             )
@@ -352,13 +354,13 @@ def _find_variances(graph: _Graph) -> Iterator[Finding]:
 def _find_products(graph: _Graph) -> Iterator[Finding]:
     """Two unknowns of one shape that enter as their product only; a standard normal times an sd is meant so."""
     for node in graph.nodes:
-        pair = [_peel(source) for source in node.inputs]
+        pair = [_unmoved(source) for source in node.inputs]
         if not is_made_by(node.outputs[0], ps.Mul) or len(set(pair)) != 2 or not all(v in graph.free for v in pair):
             continue
         is_only = all(len(graph.users[v]) == 1 for v in (*pair, *node.inputs)) and pair[0].ndim == pair[1].ndim
         scales = [graph.free[v].scale for v in pair if graph.free[v].kind in ("normal", "t")]
         if is_only and not any(isinstance(scale, Constant) and np.all(scale.data == 1) for scale in scales):
-            yield _note(
+            yield _finding(
                 "only a product",
                 f"{pair[0].name} and {pair[1].name} enter as their product only, so that neither can be learned",
             )
@@ -377,7 +379,7 @@ def _find_indices(graph: _Graph) -> Iterator[Finding]:
                 wanted = [index, source.shape[axis] if length is None else pt.constant(length)]
                 values, length = graph.compile(wanted, is_full=True)()
                 if values.size and (values.min() < 0 or values.max() >= length):
-                    yield _note(
+                    yield _finding(
                         "index out of range",
                         f"{describe(whole[0])} is {values.min()} to {values.max()}, where {describe(source)} has 0 to "
                         f"{length - 1}; -1 takes the last, and beyond the end PyTensor may read any memory",
@@ -395,9 +397,9 @@ def _find_symmetry(graph: _Graph) -> Iterator[Finding]:
             constants = [p.data for prior in priors for p in prior.params if isinstance(p, Constant) and p.data.size]
             is_alike = all(prior.is_univariate for prior in priors) and all(np.ptp(data) == 0 for data in constants)
             if priors and is_alike and _holds_units(below) and _is_elementwise(weights):
-                found.append(describe(_peel(weights)))
+                found.append(describe(_unmoved(weights)))
     if found:
-        yield _note(
+        yield _finding(
             "symmetric units",
             f"units that feed {join(dict.fromkeys(found))} can change places, with their weights, and no prediction "
             "changes: means and sds over draws mix them",
@@ -431,42 +433,44 @@ def _list_products(sources: Iterable[Variable]) -> Iterator[Apply]:
 # --- what is seen at draws of the prior
 
 
-def _find_broadcasts(graph: _Graph, run: _Run) -> Iterator[Finding]:
+def _find_broadcasts(graph: _Graph, run: _PriorRun) -> Iterator[Finding]:
     """Rows in a column (n, 1) that meet rows (n,), of which PyTensor makes (1, n)."""
     for outcome in graph.outcomes:
         shape = run.draws[0][outcome.value].shape
         for var, n_core in zip(outcome.params, outcome.cores, strict=False):
             rows = run.draws[0][var].shape[: run.draws[0][var].ndim - n_core] if outcome.is_simple else ()
             if np.broadcast_shapes(rows, shape) != shape:
-                yield _note("broadcast", f"{outcome.name} has shape {shape}, and its parameter {describe(var)} {rows}")
+                yield _finding(
+                    "broadcast", f"{outcome.name} has shape {shape}, and its parameter {describe(var)} {rows}"
+                )
     pairs = []
     for node in graph.nodes:
         wide = [v for v in node.inputs if is_made_by(v, DimShuffle) and v.owner.op.new_order == ("x", 0)]
         columns = [v for v in node.inputs if getattr(v.type, "broadcastable", None) == (False, True)]
-        columns = [v for v in columns if _peel(v).ndim > 1]  # x[:, None] is meant
+        columns = [v for v in columns if _unmoved(v).ndim > 1]  # x[:, None] is meant
         if isinstance(node.op, Elemwise) and wide and columns:
             pairs.append((wide[0], columns[0]))
     shapes = run.stack(*(v.shape for pair in pairs for v in pair)) if pairs else []
     for (row, column), of_row, of_column in zip(pairs, shapes[::2], shapes[1::2], strict=True):
         n = of_column[0, 0]
         if n == of_row[0, 1] > 1:
-            yield _note(
+            yield _finding(
                 "broadcast",
-                f"{describe(_peel(row))} has shape ({n},) and {describe(column)} ({n}, 1), together ({n}, {n})",
+                f"{describe(_unmoved(row))} has shape ({n},) and {describe(column)} ({n}, 1), together ({n}, {n})",
             )
 
 
-def _find_probabilities(graph: _Graph, run: _Run) -> Iterator[Finding]:
+def _find_probabilities(graph: _Graph, run: _PriorRun) -> Iterator[Finding]:
     for outcome in graph.outcomes:
         if not outcome.is_simple or outcome.kind not in PROBABILITIES:
             continue
         var, name, is_many = outcome.params[PROBABILITIES[outcome.kind]], outcome.name, outcome.kind == "categorical"
-        link = _peel(var)
+        link = _unmoved(var)
         if is_made_by(link, ps.Sigmoid | Softmax) and graph.get_unknowns(link):
             logit = link.owner.inputs[0]
             (z,) = run.stack(logit)
             if z.min() >= 0 and z.max() <= 1:
-                yield _note(
+                yield _finding(
                     "probability as logit",
                     f"the logit of {name}, {describe(logit)}, is {z.min():.2g} to {z.max():.2g} at draws of the prior, "
                     "as a probability is",
@@ -474,15 +478,17 @@ def _find_probabilities(graph: _Graph, run: _Run) -> Iterator[Finding]:
         p = np.stack([draw[var] for draw in run.draws])
         total, labels, n_classes = p.sum(axis=-1), run.draws[0][outcome.value], p.shape[-1] if is_many else 2
         if outcome.kind != "binomial" and (labels.min() < 0 or labels.max() >= n_classes):
-            yield _note("label out of range", f"{name} has {labels.min()} to {labels.max()}, and {n_classes} classes")
+            yield _finding(
+                "label out of range", f"{name} has {labels.min()} to {labels.max()}, and {n_classes} classes"
+            )
         if p.min() < 0 or p.max() > 1:
-            yield _note(
+            yield _finding(
                 "logit as probability",
                 f"p of {name}, {describe(var)}, is {p.min():.2g} to {p.max():.2g} at draws of the prior",
             )
         elif is_many and np.abs(total - 1).max() > NORMALISED:
             is_other = any(np.abs(p.sum(axis=k) - 1).max() < NORMALISED for k in range(1, p.ndim - 1))
-            yield _note(
+            yield _finding(
                 "softmax axis" if is_other else "not normalised",
                 f"p of {name}, {describe(var)}, has sums of {total.min():.2g} to {total.max():.2g} over classes, its "
                 f"last axis{', and of 1 over another' * is_other}",
@@ -490,13 +496,13 @@ def _find_probabilities(graph: _Graph, run: _Run) -> Iterator[Finding]:
         elif run.is_proper and graph.get_unknowns(var):
             certain = np.mean((p.max(axis=-1) if is_many else np.maximum(p, 1 - p)) > 1 - CERTAIN)
             if certain > CERTAIN_SHARE:
-                yield _note(
+                yield _finding(
                     "prior too sure",
                     f"before any data, {certain:.0%} of the probabilities of {name} are within {CERTAIN:.0%} of 0 or 1",
                 )
 
 
-def _find_outcomes(graph: _Graph, run: _Run) -> Iterator[Finding]:
+def _find_outcomes(graph: _Graph, run: _PriorRun) -> Iterator[Finding]:
     """Numbers that the prior predictive does not reach, or exceeds beyond measure."""
     rng = np.random.default_rng(0)
     for outcome in graph.outcomes:
@@ -505,7 +511,7 @@ def _find_outcomes(graph: _Graph, run: _Run) -> Iterator[Finding]:
         var = outcome.params[POSITIVE.get(outcome.kind, 0)]
         below = np.mean([np.mean(draw[var] < 0) for draw in run.draws])
         if outcome.kind in POSITIVE and below > 0:
-            yield _note(
+            yield _finding(
                 "below zero",
                 f"the rate or scale of {outcome.name}, {describe(var)}, is below 0 in {below:.0%} of draws of the "
                 "prior",
@@ -516,7 +522,7 @@ def _find_outcomes(graph: _Graph, run: _Run) -> Iterator[Finding]:
         drawn = [_draw_outcome(outcome, draw, rng) for draw in run.draws]
         n_failed = sum(not np.isfinite(values).all() for values in drawn)
         if n_failed > FAILED_SHARE * DRAWS:
-            yield _note(
+            yield _finding(
                 "prior too wide", f"{outcome.name}, drawn from the prior, overflows in {n_failed} of {DRAWS} draws"
             )
             continue
@@ -526,12 +532,12 @@ def _find_outcomes(graph: _Graph, run: _Run) -> Iterator[Finding]:
         outside = np.mean((data < low - (high - low)) | (data > high + (high - low)))
         distance = np.median(np.abs(reached - np.median(data)))
         if outside > OUTSIDE_SHARE:
-            yield _note(
+            yield _finding(
                 "outcome not scaled",
                 f"{outcome.name} is {data.min():.3g} to {data.max():.3g}, drawn from the prior {low:.3g} to {high:.3g}",
             )
         elif spread > 0 and distance > WIDE * spread:
-            yield _note(
+            yield _finding(
                 "prior too wide",
                 f"{outcome.name}, drawn from the prior, is {distance / spread:,.0f} sds of the data away from the data",
             )
@@ -546,7 +552,7 @@ def _draw_outcome(outcome: _RandomVariable, draw: dict, rng: np.random.Generator
         return np.array([np.nan])
 
 
-def _find_inputs(graph: _Graph, run: _Run) -> Iterator[Finding]:
+def _find_inputs(graph: _Graph, run: _PriorRun) -> Iterator[Finding]:
     """Columns so large that the units which see them are flat nearly everywhere."""
     seen = {}
     for node in graph.nodes:
@@ -556,14 +562,14 @@ def _find_inputs(graph: _Graph, run: _Run) -> Iterator[Finding]:
                     for inputs, weights in permutations(product.inputs, 2):
                         is_number = inputs.type.dtype.startswith(("float", "int", "uint"))
                         if is_number and graph.get_unknowns(weights) and not graph.get_unknowns(inputs):
-                            seen[_peel(inputs)] = received
+                            seen[_unmoved(inputs)] = received
     found = run.stack(*(v for pair in seen.items() for v in pair)) if seen else []
     for var, values, units in zip(seen, found[::2], found[1::2], strict=True):
         columns = values[0].reshape(-1, values.shape[-1] if values.ndim > 2 else 1).astype(float)
         size = np.sqrt(np.mean(columns**2, axis=0))
         if len(columns) > 1 and size.max() > BIG_INPUT and np.median(np.abs(units)) > BIG_UNIT:
             which = join([str(k) for k in np.flatnonzero(size > BIG_INPUT)], limit=5)
-            yield _note(
+            yield _finding(
                 "inputs not scaled",
                 f"values of {size.max():.3g} in {f'column {which} of ' * (len(size) > 1)}{describe(var)} leave units "
                 "flat",
@@ -573,12 +579,12 @@ def _find_inputs(graph: _Graph, run: _Run) -> Iterator[Finding]:
 # --- which rows depend on which part of a variable
 
 
-def _find_groups(graph: _Graph, run: _Run) -> Iterator[Finding]:
+def _find_groups(graph: _Graph, run: _PriorRun) -> Iterator[Finding]:
     if graph.full:
         return  # a batch does not hold all rows
     live = [v for v in run.variables if v.rv in graph.live]
     unclear = graph.get_unknowns(*graph.potentials, *(p for v in live if not v.is_simple for p in v.params))
-    response = _Response(run, [v for v in live if v.is_simple])
+    response = _RowDependence(run, [v for v in live if v.is_simple])
     unused, centred = defaultdict(list), defaultdict(list)
     for k, variable in enumerate(graph.free.values()):
         if not variable.is_simple or variable.rv not in graph.live or variable.rv in unclear:
@@ -595,16 +601,16 @@ def _find_groups(graph: _Graph, run: _Run) -> Iterator[Finding]:
         if variable.scale is not None and graph.get_unknowns(variable.scale):
             centred[cells.tobytes()].append((variable.name, run.prior[0][k].size / n_cells, np.median(rows)))
         elif rows.max() == 1 and _is_added(graph, variable.rv):
-            yield _note(
+            yield _finding(
                 "bias for each row",
                 f"{variable.name} has a value for each of {n_cells} rows, and takes up what the rest leaves over",
             )
     for which, whose in unused.items():
-        yield _note("group without rows", f"no row uses {which} in {join(whose)}")
+        yield _finding("group without rows", f"no row uses {which} in {join(whose)}")
     for alike in centred.values():
         names, counts, (each, *_) = zip(*alike, strict=True)
         if each < FUNNEL_ROWS * sum(counts):
-            yield _note(
+            yield _finding(
                 "funnel",
                 f"{join(names)}: {sum(counts):g} for each group, drawn around a mean with an unknown sd, and {each:g} "
                 "rows to tell; where that sd is small there is no room to move",
@@ -620,10 +626,10 @@ def _is_added(graph: _Graph, rv: Variable) -> bool:
     return len(users) == len(sums) == 1 and len(graph.get_unknowns(*sums)) > 1
 
 
-class _Response:
+class _RowDependence:
     """Which rows, of outcomes and of variables that have it in their prior, depend on a part of a variable."""
 
-    def __init__(self, run: _Run, targets: Sequence[_RandomVariable]) -> None:
+    def __init__(self, run: _PriorRun, targets: Sequence[_RandomVariable]) -> None:
         self._run, self._targets = run, targets
         self._bases = [
             [x / np.sqrt(1 + x**2) if x.dtype.kind == "f" else x for x in values] for values in run.prior[:2]

@@ -82,7 +82,7 @@ def diagnose(values: ArrayLike) -> dict[str, Floats]:
 
 def _diagnose_block(values: Floats) -> dict[str, Floats]:
     """`diagnose` for (quantity, chain, draw)."""
-    halves = _split(values)
+    halves = _halve(values)
     ranked = _rank_normalise(halves)
     folded = _rank_normalise(np.abs(halves - np.median(halves, axis=(1, 2), keepdims=True)))
     with np.errstate(divide="ignore", invalid="ignore"):  # constant quantities
@@ -92,12 +92,12 @@ def _diagnose_block(values: Floats) -> dict[str, Floats]:
         return {
             "rhat": np.where(rhat_folded > rhat, rhat_folded, rhat),  # the folded one of +-1 is NaN
             "ess": _compute_ess(ranked),
-            "ess_tail": np.minimum(_compute_ess(_split(values <= low)), _compute_ess(_split(values <= high))),
+            "ess_tail": np.minimum(_compute_ess(_halve(values <= low)), _compute_ess(_halve(values <= high))),
             "mcse": sd / np.sqrt(_compute_ess(halves)),
         }
 
 
-def _split(values: Array) -> Array:
+def _halve(values: Array) -> Array:
     """The first and the last half of each chain as chains of their own: (quantity, 2 chain, draw // 2)."""
     half = values.shape[2] // 2
     return np.ascontiguousarray(np.concatenate([values[:, :, :half], values[:, :, -half:]], axis=1))
@@ -423,10 +423,10 @@ class Verdict:
             return f"Do not use these draws: {'; '.join(self.reasons)}. What helps: {'; '.join(self.advice)}."
         ess = min(self.ess, self.ess_tail)
         where = self.ess_at if self.ess <= self.ess_tail else f"{self.ess_tail_at}, tails"
-        chains = _NUMBERS.get(self.n_chains, f"{self.n_chains}")
+        chains = _NUMBER_WORDS.get(self.n_chains, f"{self.n_chains}")
         line = f"The {chains} chains agree: R-hat at most {self.rhat:.3f} ({self.rhat_at}), "
         line += f"at least {ess:,.0f} effective draws ({where}); "
-        line += f"{_count(self.divergences)} in {self.n_draws:,} draws{', explained' if self.divergences else ''}"
+        line += f"{_say_number(self.divergences)} in {self.n_draws:,} draws{', explained' if self.divergences else ''}"
         if self.depth_share >= _DEPTH_NOTE:
             line += f"; {self.depth_share:.0%} of the draws were cut short at the greatest tree depth"
         if self.constant:
@@ -434,10 +434,10 @@ class Verdict:
         return f"{line}."
 
 
-_NUMBERS = {2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven", 8: "eight"}
+_NUMBER_WORDS = {2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven", 8: "eight"}
 
 
-def _count(n: int) -> str:
+def _say_number(n: int) -> str:
     return {0: "no divergences", 1: "1 divergence"}.get(n, f"{n:,} divergences")
 
 
@@ -562,7 +562,7 @@ def _find_reasons(figures: dict[str, Any], n_chains: int, n_draws: int) -> tuple
         advice.append(f"about {np.ceil(1.2 * ESS_LIMIT / least * n_draws / 100) * 100:,.0f} draws in all")
     if not figures["explained"]:
         move = "" if np.isinf(figures["move"]) else f", which move a quantity by up to {figures['move']:.1f} MCSE"
-        reasons.append(f"{_count(figures['divergences'])} in {n_draws:,} draws{move}")
+        reasons.append(f"{_say_number(figures['divergences'])} in {n_draws:,} draws{move}")
         advice.append("target_accept nearer to 1 (0.9, 0.95), and a plot of where the divergent draws are")
     if not bfmi >= _BFMI_LIMIT:
         reasons.append(f"E-BFMI is {bfmi:.2f} (wanted: at least {_BFMI_LIMIT}), the energy is hardly explored")

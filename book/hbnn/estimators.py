@@ -27,7 +27,7 @@ from hbnn.tables._table import NUMBERS, AskedKind, Table
 _compiled: dict[tuple[Any, ...], Compiled] = {}  # the last ones, as the folds of a search differ in their rows alone
 
 
-def _compile(rows: Table, **options: Any) -> Compiled:
+def _compile_cached(rows: Table, **options: Any) -> Compiled:
     """The network for a table of this shape, compiled once."""
     shape = (
         len(rows.groups),
@@ -45,7 +45,7 @@ def _compile(rows: Table, **options: Any) -> Compiled:
     return network
 
 
-def _place(names: tuple[str, ...], group: Array, known: tuple[str, ...]) -> Array:
+def _number_groups(names: tuple[str, ...], group: Array, known: tuple[str, ...]) -> Array:
     """Place of each row's group among those that are known, (row,); others, called "" as no group is, behind them."""
     place = pd.Index(known).get_indexer(names)[group]
     return np.where(place < 0, len(known), place)
@@ -81,7 +81,7 @@ class _Network(BaseEstimator):
         """Learn from rows; warns where the chains do not say what is predicted of them exactly enough."""
         rows = self._read(X, y, new=True)
         self.seed_ = int(check_random_state(self.random_state).randint(2**31 - 1))
-        network, sampler = _compile(rows, n_units=self.n_units, vary=self.vary), RUN | dict(self.sampler or {})
+        network, sampler = _compile_cached(rows, n_units=self.n_units, vary=self.vary), RUN | dict(self.sampler or {})
         self.fit_ = fit_network(
             rows, seed=self.seed_, network=network, sampler=sampler, judged=False, asked=rows, most=self.most,
             cores=self.cores,
@@ -92,7 +92,7 @@ class _Network(BaseEstimator):
 
     def score_lpd(self, X: ArrayLike, y: ArrayLike) -> float:
         """Mean log predictive density of rows, nats: ``scoring=HierarchicalRegressor.score_lpd`` in a search."""
-        rows, predicted = self._ask(X, y)
+        rows, predicted = self._predict_rows(X, y)
         return float(score_rows(predicted, rows).mean())
 
     def _read(self, X: ArrayLike, y: ArrayLike | None = None, *, new: bool) -> Table:
@@ -123,14 +123,14 @@ class _Network(BaseEstimator):
             kind=kind, like=None if new else self.fit_,
         )  # fmt: skip
 
-    def _ask(self, X: ArrayLike, y: ArrayLike | None = None) -> tuple[Table, Prediction]:
+    def _predict_rows(self, X: ArrayLike, y: ArrayLike | None = None) -> tuple[Table, Prediction]:
         """Rows and what is predicted of them, all new groups by the same draws: no row hangs on the others."""
         check_is_fitted(self)
         rows, known, seconds = self._read(X, y, new=False), self.fit_.groups, self.fit_.second_groups
         columns = {"group": "group", "second_group": "second_group", "outcome": None}
-        rows = replace(rows, group=_place(rows.groups, rows.group, known), groups=(*known, ""), columns=columns)
+        rows = replace(rows, group=_number_groups(rows.groups, rows.group, known), groups=(*known, ""), columns=columns)
         if rows.second_group is not None:
-            place = _place(rows.second_groups, rows.second_group, seconds)
+            place = _number_groups(rows.second_groups, rows.second_group, seconds)
             rows = replace(rows, second_group=place, second_groups=(*seconds, ""))
         return rows, predict(self.fit_, rows, seed=self.seed_)
 
@@ -187,11 +187,11 @@ class HierarchicalRegressor(RegressorMixin, _Network):
 
     def predict(self, X: ArrayLike) -> Floats:
         """The mean of each row, (row,)."""
-        return self._ask(X)[1].to_unit()[0].mean(axis=0)
+        return self._predict_rows(X)[1].to_unit()[0].mean(axis=0)
 
     def predict_interval(self, X: ArrayLike, level: float = 0.9) -> Floats:
         """The interval of each outcome, (row, 2): its low and high end, equal-tailed."""
-        return tabulate_predictions(*self._ask(X), interval=level)[["low", "high"]].to_numpy(dtype=float)
+        return tabulate_predictions(*self._predict_rows(X), interval=level)[["low", "high"]].to_numpy(dtype=float)
 
 
 class HierarchicalClassifier(ClassifierMixin, _Network):
@@ -212,7 +212,7 @@ class HierarchicalClassifier(ClassifierMixin, _Network):
 
     def predict_proba(self, X: ArrayLike) -> Floats:
         """The probability of each class, (row, class), in the order of ``classes_``."""
-        p = self._ask(X)[1].draws.mean(axis=0)
+        p = self._predict_rows(X)[1].draws.mean(axis=0)
         return np.column_stack([1 - p, p]) if p.ndim == 1 else p
 
     def predict(self, X: ArrayLike) -> Array:

@@ -116,14 +116,14 @@ def relabel(labelling: Labelling, weights: Named) -> dict[str, Array]:
     relabelled = []
     for k, w in enumerate(arrays):
         if k > 0:  # rows: the units that come in
-            w = _take(w, labelling.order[k - 1], labelling.sign[k - 1], axis=-1 if k == last else -2)
+            w = _permute_units(w, labelling.order[k - 1], labelling.sign[k - 1], axis=-1 if k == last else -2)
         if k < last:  # columns: the units that it makes
-            w = _take(w, labelling.order[k], labelling.sign[k], axis=-1)
+            w = _permute_units(w, labelling.order[k], labelling.sign[k], axis=-1)
         relabelled.append(w)
     return dict(zip(weights, relabelled, strict=True))
 
 
-def _take(w: Array, order: Array, sign: Array, axis: int) -> Array:
+def _permute_units(w: Array, order: Array, sign: Array, axis: int) -> Array:
     """Units of `w` along `axis` in their new places, with their signs; `order` and `sign` are (draw, unit)."""
     shape = [1] * w.ndim
     shape[0], shape[axis] = order.shape
@@ -184,13 +184,13 @@ def align(
     if {name: np.shape(w) for name, w in reference.items()} != wanted:
         raise ValueError(f"reference has shapes {[np.shape(w) for w in reference.values()]}; wanted: {wanted}")
     for turn in range(1 if given else n_passes):
-        labelling = _match(arrays, [np.asarray(w, float) for w in reference.values()], seed, n_starts)
+        labelling = _match_to_reference(arrays, [np.asarray(w, float) for w in reference.values()], seed, n_starts)
         if not given and turn < n_passes - 1:
             reference = {name: w.mean(axis=0) for name, w in relabel(labelling, weights).items()}
     return labelling, reference
 
 
-def _match(arrays: list[Array], reference: list[Array], seed: int, n_starts: int) -> Labelling:
+def _match_to_reference(arrays: list[Array], reference: list[Array], seed: int, n_starts: int) -> Labelling:
     """The best of several descents, draw by draw."""
     n_draws, widths = len(arrays[0]), [w.shape[-1] for w in arrays[:-1]]
     identity = Labelling(
@@ -198,9 +198,9 @@ def _match(arrays: list[Array], reference: list[Array], seed: int, n_starts: int
     )
     starts = [(identity, "out"), (identity, "into"), (identity, "both")]
     starts += [(draw_labelling(n_draws, widths, seed=seed + k), "both") for k in range(n_starts - 3)]
-    best = _descend(arrays, reference, *starts[0])
+    best = _improve_layer_by_layer(arrays, reference, *starts[0])
     for start, first_look in starts[1:]:
-        order, sign, gain = _descend(arrays, reference, start, first_look)
+        order, sign, gain = _improve_layer_by_layer(arrays, reference, start, first_look)
         better = gain > best[2] + 1e-12 * np.abs(best[2])
         for k in range(len(widths)):
             best[0][k][better], best[1][k][better] = order[k][better], sign[k][better]
@@ -208,7 +208,7 @@ def _match(arrays: list[Array], reference: list[Array], seed: int, n_starts: int
     return Labelling(tuple(best[0]), tuple(best[1]))
 
 
-def _descend(
+def _improve_layer_by_layer(
     arrays: list[Array], reference: list[Array], start: Labelling, first_look: str
 ) -> tuple[list[Array], list[Array], Floats]:
     """Layers take turns, all draws at once, until no labelling changes: order, sign, inner product with the reference.
@@ -246,20 +246,22 @@ def _compare_units(
     product: Any = 0.0
     if look != "into" and k + 1 == len(arrays) - 1:
         out = arrays[k + 1][active]
-        product = product + np.einsum("dai,aj->dij", _group(out, 1), _group(reference[k + 1][None], 1)[0])
+        product = product + np.einsum("dai,aj->dij", _merge_groups(out, 1), _merge_groups(reference[k + 1][None], 1)[0])
     elif look != "into":
-        out = _take(arrays[k + 1][active], order[k + 1][active], sign[k + 1][active], axis=-1)
-        to = _group(reference[k + 1][None], 2)[0]
-        product = product + np.einsum("daio,ajo->dij", _group(out, 2), to, optimize=True)
+        out = _permute_units(arrays[k + 1][active], order[k + 1][active], sign[k + 1][active], axis=-1)
+        to = _merge_groups(reference[k + 1][None], 2)[0]
+        product = product + np.einsum("daio,ajo->dij", _merge_groups(out, 2), to, optimize=True)
     if look != "out":
         into = arrays[k][active]
         if k > 0:
-            into = _take(into, order[k - 1][active], sign[k - 1][active], axis=-2)
-        product = product + np.einsum("dafi,afj->dij", _group(into, 2), _group(reference[k][None], 2)[0], optimize=True)
+            into = _permute_units(into, order[k - 1][active], sign[k - 1][active], axis=-2)
+        product = product + np.einsum(
+            "dafi,afj->dij", _merge_groups(into, 2), _merge_groups(reference[k][None], 2)[0], optimize=True
+        )
     return product
 
 
-def _group(w: Array, n_own: int) -> Array:
+def _merge_groups(w: Array, n_own: int) -> Array:
     """`w` (draw, …, own axes) with exactly one axis between."""
     return w.reshape(len(w), -1, *w.shape[-n_own:])
 

@@ -46,7 +46,7 @@ def asked(monkeypatch):
         found.append({"rows": rows} | arguments)
         return fit_lines(rows, **arguments)
 
-    monkeypatch.setattr(estimators, "_compile", lambda rows, **options: options)
+    monkeypatch.setattr(estimators, "_compile_cached", lambda rows, **options: options)
     monkeypatch.setattr(estimators, "fit_network", fit)
     monkeypatch.setattr(_model, "LEAST_ROWS", 1)  # of a class: the checks have small data
     return found
@@ -157,7 +157,7 @@ def test_networks_of_one_shape_are_compiled_once(frame, monkeypatch):
     monkeypatch.setattr(estimators, "_compiled", {})
     rows = tables.read_table(frame, outcome="rent", **COLUMNS)
     options = [{"n_units": n, "vary": None} for n in (2, 3, 2, *range(4, 11), 2, 3)]
-    found = [estimators._compile(rows.take(rows.y > k), **each) for k, each in enumerate(options)]
+    found = [estimators._compile_cached(rows.take(rows.y > k), **each) for k, each in enumerate(options)]
     assert found == [1, 2, 1, *range(3, 10), 1, 10]  # 3 units were asked for longest ago, and are forgotten
     assert len(estimators._compiled) == 8
 

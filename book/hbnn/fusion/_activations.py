@@ -364,7 +364,7 @@ _MAKE_PAIR: dict[str, Callable[..., tuple[Callable, Callable]]] = {
 }
 
 
-def choose(functions: Sequence[Callable]) -> Callable:
+def switch_between(functions: Sequence[Callable]) -> Callable:
     """A compiled function that calls the one of these whose number comes first."""
     first, *others = functions
     if not others:
@@ -374,7 +374,7 @@ def choose(functions: Sequence[Callable]) -> Callable:
             first(*arguments)
 
         return call
-    rest = choose(others)
+    rest = switch_between(others)
 
     @njit
     def call(which, *arguments):

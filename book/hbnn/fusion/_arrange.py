@@ -13,7 +13,7 @@ import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 
 from hbnn._refused import Refused
-from hbnn.fusion._layers import CHUNK, DTYPES, pays
+from hbnn.fusion._layers import CHUNK, DTYPES, is_faster
 from hbnn.fusion._loglik import network_loglik
 from hbnn.fusion._output import network_output
 from hbnn.fusion._read import (
@@ -26,10 +26,10 @@ from hbnn.fusion._read import (
     Rows,
     describe,
     is_random,
+    list_axes,
     list_rows,
     merge_rows,
-    spread,
-    unfold,
+    order_axes,
 )
 from hbnn.fusion._rows import OUTSIDE
 
@@ -60,8 +60,8 @@ class Plan:
             self.lengths.setdefault(layer.below, pt.constant(1))
         of_last = {axis for leaf in last.list_leaves() for axis in leaf.axes}
         rest = {axis for layer in network.layers[:-1] for leaf in layer.list_leaves() for axis in leaf.axes}
-        rest |= {*unfold(network.points.axes), last.below, *(index.axis for index in indices)}
-        every = [axis for axis in unfold(axes) if axis in rest or axis in of_last]  # any other one was added
+        rest |= {*list_axes(network.points.axes), last.below, *(index.axis for index in indices)}
+        every = [axis for axis in list_axes(axes) if axis in rest or axis in of_last]  # any other one was added
         self.columns = [axis for axis in every if axis not in rest]
         self.rows: list[Axis] = [axis for axis in every if axis not in self.columns]
         own = [axis for axis in self.rows if any(axis in leaf.axes for leaf in leaves)]
@@ -75,13 +75,13 @@ class Plan:
             )
         if any(is_random(index.index) for index in indices):
             self._refuse(f"{name}: the groups of the points are random; wanted: pm.Data or an array")
-        if len(self.cells) > 1 and 2 * self.count(self.rows) < self.count(self.cells):
+        if len(self.cells) > 1 and 2 * self.count_elements(self.rows) < self.count_elements(self.cells):
             self._refuse(
                 f"{name}: more than twice as many combinations of groups as points; wanted: one index, w[group]"
             )
-        sizes = [*(self.count([layer.below]) for layer in network.layers), self.count(self.columns)]
-        per_group = self.count(self.rows) / max(self.count(self.cells), 1) if self.cells else CHUNK
-        if not pays(sizes, network.activations or ["tanh"], per_group):
+        sizes = [*(self.count_elements([layer.below]) for layer in network.layers), self.count_elements(self.columns)]
+        per_group = self.count_elements(self.rows) / max(self.count_elements(self.cells), 1) if self.cells else CHUNK
+        if not is_faster(sizes, network.activations or ["tanh"], per_group):
             few = f" on {per_group:.2g} points a group" if self.cells else ""
             self._refuse(
                 f"{name}: with ReLU layers of {max(sizes)} features or units{few} the model is as fast as it is; "
@@ -90,7 +90,7 @@ class Plan:
         if not all(axis in self.lengths for axis in self.rows):
             self._refuse(f"{name}: axes are merged, and points are not; wanted: points (group, obs, feature)")
 
-    def count(self, axes: Sequence[AnyAxis]) -> int:
+    def count_elements(self, axes: Sequence[AnyAxis]) -> int:
         """The number of elements that these axes hold, now."""
         return int(self.multiply_lengths(axes).eval(mode="FAST_COMPILE")) if axes else 1
 
@@ -118,11 +118,11 @@ class Plan:
             total = total * self.lengths[axis] if k else self.lengths[axis]
         return total
 
-    def fill(self, leaves: Sequence[Leaf], order: Sequence[AnyAxis]) -> Variable:
+    def multiply_leaves(self, leaves: Sequence[Leaf], order: Sequence[AnyAxis]) -> Variable:
         """The product of leaves, with these axes in this order."""
-        value, known = spread(leaves[0], order), {axis for leaf in leaves for axis in leaf.axes}
+        value, known = order_axes(leaves[0], order), {axis for leaf in leaves for axis in leaf.axes}
         for leaf in leaves[1:]:
-            value = value * spread(leaf, order)
+            value = value * order_axes(leaf, order)
         if all(axis in known for axis in order):
             return value
         return pt.alloc(value, *(value.shape[k] if a in known else self.lengths[a] for k, a in enumerate(order)))
@@ -133,7 +133,7 @@ class Plan:
 
     def arrange_points(self) -> Variable:
         """X (row, feature), or (group, obs, feature)."""
-        X = self.fill([self.network.points], [*self.rows, self.network.layers[0].below])
+        X = self.multiply_leaves([self.network.points], [*self.rows, self.network.layers[0].below])
         shape = [X.shape[0]] * self.is_stacked() + [-1, X.shape[-1]]
         return X if X.ndim == len(shape) else X.reshape(shape)
 
@@ -164,14 +164,14 @@ class Plan:
         """Weights (group, n_in, n_out) and biases (group, n_out), or both without group."""
         layers, weights, biases = self.network.layers, [], []
         for layer, above in zip(layers, [*([upper.below] for upper in layers[1:]), self.columns], strict=True):
-            weights.append(self._merge(layer.weights, [layer.below], above))
+            weights.append(self._merge_cells(layer.weights, [layer.below], above))
             if has_bias:
-                found = [self._merge(bias, [], above) for bias in layer.biases]
+                found = [self._merge_cells(bias, [], above) for bias in layer.biases]
                 biases.append(sum(found[1:], found[0]) if found else self._make_zeros(weights[-1]))
         return weights, biases
 
-    def _merge(self, leaves: Sequence[Leaf], below: Sequence[AnyAxis], above: Sequence[AnyAxis]) -> Variable:
-        value = self.fill(leaves, [*self.cells, *below, *above])
+    def _merge_cells(self, leaves: Sequence[Leaf], below: Sequence[AnyAxis], above: Sequence[AnyAxis]) -> Variable:
+        value = self.multiply_leaves(leaves, [*self.cells, *below, *above])
         if len(self.cells) < 2 and len(above) == 1:
             return value
         shape = [self.multiply_lengths(self.cells)] * bool(self.cells) + [self.lengths[axis] for axis in below] + [-1]
@@ -247,7 +247,7 @@ def _shape_output(out: Variable, var: Variable, axes: Axes, plan: Plan) -> Varia
         raise Refused(f"{describe(var)} has points under a mask; wanted: a mask on top of the outputs")
     order = [*plan.rows, *plan.columns]
     out = out.reshape([plan.lengths[axis] for axis in order])
-    parts = [[axis for axis in unfold([whole]) if axis in order] for whole in axes]
+    parts = [[axis for axis in list_axes([whole]) if axis in order] for whole in axes]
     out = out.dimshuffle([order.index(axis) for some in parts for axis in some])
     out = out.reshape([plan.multiply_lengths(some) for some in parts])
     return pt.specify_shape(pt.cast(out, var.dtype), var.type.shape)

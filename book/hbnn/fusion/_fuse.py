@@ -131,9 +131,9 @@ def fuse(model: pm.Model, *, strict: bool = True, check: bool = True, dtype: str
         found = _find_exchanges(model, dtype)
         if not found:
             return model
-        fast = _exchange(model, {old: new for old, (new, _) in found.items()})
+        fast = _exchange_in_copy(model, {old: new for old, (new, _) in found.items()})
         if check:
-            _compare(model, found, dtype)
+            _compare_values_and_gradients(model, found, dtype)
     except Refused as error:
         if strict:
             raise
@@ -157,7 +157,7 @@ def _find_exchanges(model: pm.Model, dtype: str | None) -> Exchanges:
     for rv in model.basic_RVs:
         _check_variable(model, rv)
     found: Exchanges = {}
-    search = _Search(dtype)
+    search = _NetworkSearch(dtype)
     for rv in model.observed_RVs:
         node = rv.owner.inputs[0].owner if is_made_by(rv, MinibatchRandomVariable) else rv.owner
         if isinstance(node.op, BernoulliRV):
@@ -212,7 +212,7 @@ def _read_bernoulli(model: pm.Model, rv: Variable, node: Apply, dtype: str | Non
     if is_random(network.points.value):
         raise Refused(f"{name}: the points {describe(network.points.value)} are random; wanted: pm.Data or an array")
     plan = Plan(name, network, axes)
-    if plan.count(plan.columns) > 1:
+    if plan.count_elements(plan.columns) > 1:
         raise Refused(f"{name} has several outputs at each point; wanted: one, h @ w")
     if len(network.layers) > 1 and plan.cells and plan.list_intercepts() == set(plan.cells):
         raise Refused(f"{name}: groups have intercepts of their own, and nothing else; wanted: weights, too")
@@ -222,7 +222,7 @@ def _read_bernoulli(model: pm.Model, rv: Variable, node: Apply, dtype: str | Non
     return loglik, network
 
 
-class _Search:
+class _NetworkSearch:
     """Networks in expressions, the largest first, each expression visited once."""
 
     def __init__(self, dtype: str | None) -> None:
@@ -236,13 +236,13 @@ class _Search:
     def run(self) -> Exchanges:
         cuts: set[Variable] = set()
         while True:
-            found = self._visit(cuts)
+            found = self._visit_expressions(cuts)
             shared = _list_shared(found) - cuts
             if not shared:
                 return self._build(found)
             cuts |= shared
 
-    def _visit(self, cuts: set[Variable]) -> dict[Variable, Found]:
+    def _visit_expressions(self, cuts: set[Variable]) -> dict[Variable, Found]:
         """Networks by the expressions that are their outputs or last units."""
         found: dict[Variable, Found] = {}
         seen: set[Variable] = set()
@@ -288,7 +288,7 @@ class _Search:
         plan = Plan(name, network, axes)
         if activation:
             network.units[-1] = var
-            if plan.count(plan.columns) > WIDEST_END:
+            if plan.count_elements(plan.columns) > WIDEST_END:
                 return None
         return network, axes, plan, build_outputs([(var, axes, plan)], self.dtype)[0]
 
@@ -301,7 +301,7 @@ class _Search:
             if not network.is_ended():
                 heads.setdefault(network.units[-1], []).append((var, axes, plan))
         for group in heads.values():
-            same = [group[0], *(head for head in group[1:] if _align(group[0][2], head[2]))]
+            same = [group[0], *(head for head in group[1:] if _align_rows(group[0][2], head[2]))]
             if len(same) > 1:
                 for (var, _, _), out in zip(same, build_outputs(same, self.dtype), strict=True):
                     new[var] = out, new[var][1]
@@ -320,7 +320,7 @@ def _list_shared(found: dict[Variable, Found]) -> set[Variable]:
     return shared
 
 
-def _align(first: Plan, other: Plan) -> bool:
+def _align_rows(first: Plan, other: Plan) -> bool:
     """Whether two networks with the same hidden layers have the same points and groups; then in the same order."""
     here, there = first.network.top_axes, other.network.top_axes
     names = {b: a for a, b in zip(here, there, strict=True) if isinstance(a, Axis) and isinstance(b, Axis)}
@@ -334,7 +334,7 @@ def _align(first: Plan, other: Plan) -> bool:
     return first.is_stacked() == other.is_stacked()
 
 
-def _exchange(model: pm.Model, exchanged: dict[Variable, Variable]) -> pm.Model:
+def _exchange_in_copy(model: pm.Model, exchanged: dict[Variable, Variable]) -> pm.Model:
     """A new model in which observed variables are potentials, and the outputs of networks those of fused ones."""
     starts, bare = model.rvs_to_initial_values, object.__new__(type(model))
     # PyMC does not copy a model with initial values: here is the same one without
@@ -358,7 +358,7 @@ def _exchange(model: pm.Model, exchanged: dict[Variable, Variable]) -> pm.Model:
     return fast
 
 
-def _compare(model: pm.Model, found: Exchanges, dtype: str | None) -> None:
+def _compare_values_and_gradients(model: pm.Model, found: Exchanges, dtype: str | None) -> None:
     """RuntimeError where a likelihood or an output, as functions of weights, biases and unknown points, or their
     gradients, differ from the fused ones.
     """

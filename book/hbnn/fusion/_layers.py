@@ -21,13 +21,13 @@ from pytensor.tensor.variable import TensorVariable
 from hbnn.fusion import _activations, _simd
 from hbnn.fusion._activations import (
     Activation,
-    choose,
     inline,
     is_cheap,
     keeps_slope,
     make_pair,
     njit,
     read_activations,
+    switch_between,
 )
 from hbnn.fusion._simd import LANES, add_to, fma, get_rows, load, make_blocks, splat
 
@@ -162,7 +162,7 @@ def make_networks(
         rows of `delta` are wanted; the outputs' rows must be there, and gradients are added
     """
     layers = [make_layer(activation, dtype, has_bias) for activation in activations]
-    move_up, move_back = (choose(moves) for moves in zip(*layers, strict=True))
+    move_up, move_back = (switch_between(moves) for moves in zip(*layers, strict=True))
     (move_out, move_to_points), add_gradient = make_layer("linear", dtype, has_bias), make_gradient(dtype, has_bias)
     keeps = tuple(keeps_slope(activation) for activation in activations)
 
@@ -208,7 +208,7 @@ def make_networks(
 WIDEST_CHEAP = 128  # features and units up to which a fused network of ReLU is faster than BLAS
 
 
-def pays(sizes: Sequence[int], activations: Sequence[Activation], per_group: float = CHUNK) -> bool:
+def is_faster(sizes: Sequence[int], activations: Sequence[Activation], per_group: float = CHUNK) -> bool:
     """Whether a fused network is known to be faster than the graph as it was typed.
 
     Stock PyTensor calls the C library for each tanh, so there fusing pays. ReLU costs nothing, and all that is saved
@@ -226,8 +226,8 @@ def pays(sizes: Sequence[int], activations: Sequence[Activation], per_group: flo
 
     Examples
     --------
-    >>> from hbnn.fusion._layers import pays
-    >>> pays((10, 64, 64, 1), ("relu", "relu")), pays((784, 512, 10), ("relu",))
+    >>> from hbnn.fusion._layers import is_faster
+    >>> is_faster((10, 64, 64, 1), ("relu", "relu")), is_faster((784, 512, 10), ("relu",))
     (True, False)
     """
     return not all(map(is_cheap, activations)) or (max(sizes) <= WIDEST_CHEAP and (per_group >= 4 or max(sizes) < 16))
@@ -386,12 +386,12 @@ def write_gradients(n_layers: int, has_bias: bool) -> list[str]:
 
 def compile_lines(op: "Networks", name: str, lines: list[str], module: str, **names: Callable) -> tuple[Callable, str]:
     """The generated function for PyTensor, and the key of its place in Numba's cache: the code and what it rests on."""
-    key = digest(module, f"{name} {[getattr(op, prop) for prop in op.__props__]}")
+    key = make_cache_key(module, f"{name} {[getattr(op, prop) for prop in op.__props__]}")
     names |= {"copy_in": copy_in, "copy_out": copy_out, "list_rows": njit(list_rows), "plan": op.plan, "np": np}
     return numba_njit(compile_numba_function_src("\n".join(lines), name, names)), key
 
 
-def digest(module: str, options: str = "") -> str:
+def make_cache_key(module: str, options: str = "") -> str:
     """A key for Numba's cache: of the code of a module, of what it rests on, and of options."""
     code = "".join(
         Path(file).read_text(encoding="utf-8") for file in (module, __file__, _activations.__file__, _simd.__file__)

@@ -103,13 +103,13 @@ class Network:
         return [leaf for layer in self.layers for leaf in layer.list_leaves()]
 
 
-def unfold(axes: Iterable[AnyAxis]) -> Iterator[Axis]:
+def list_axes(axes: Iterable[AnyAxis]) -> Iterator[Axis]:
     """The axes without those of which one element is taken; in place of an axis of several, these."""
     for axis in axes:
         if isinstance(axis, Rows):
             axis = axis.axis
         if isinstance(axis, Axis):
-            yield from unfold(axis.parts) if axis.parts else (axis,)
+            yield from list_axes(axis.parts) if axis.parts else (axis,)
 
 
 def list_rows(leaves: Iterable[Leaf]) -> list[Rows]:
@@ -146,7 +146,7 @@ def is_random(var: Variable) -> bool:
 # --- expressions that only move axes
 
 
-def _step(var: Variable, axes: Axes) -> Term | None:
+def _undo_one_move(var: Variable, axes: Axes) -> Term | None:
     """The expression that `var` rearranges, with its axes; None where `var` does more than that."""
     if var.owner is None or not var.owner.inputs:
         return None
@@ -164,13 +164,13 @@ def _step(var: Variable, axes: Axes) -> Term | None:
     if isinstance(op, Einsum):
         return inline_ofg_node(var.owner)[0], axes
     if isinstance(op, Subtensor):
-        return _step_index(source, indices_from_subtensor(rest, op.idx_list), axes)
+        return _undo_index(source, indices_from_subtensor(rest, op.idx_list), axes)
     if isinstance(op, AdvancedSubtensor):
-        return _step_mask(source, indices_from_subtensor(rest, op.idx_list), axes)
-    return _step_reshape(source, var, axes) if isinstance(op, Reshape) else None
+        return _undo_mask(source, indices_from_subtensor(rest, op.idx_list), axes)
+    return _undo_reshape(source, var, axes) if isinstance(op, Reshape) else None
 
 
-def _step_index(source: Variable, indices: Sequence[Any], axes: Axes) -> Term | None:
+def _undo_index(source: Variable, indices: Sequence[Any], axes: Axes) -> Term | None:
     found: Axes = []
     left = iter(axes)
     for index in (*indices, *[slice(None)] * (source.ndim - len(indices))):
@@ -183,7 +183,7 @@ def _step_index(source: Variable, indices: Sequence[Any], axes: Axes) -> Term | 
     return source, found
 
 
-def _step_mask(source: Variable, indices: Sequence[Any], axes: Axes) -> Term | None:
+def _undo_mask(source: Variable, indices: Sequence[Any], axes: Axes) -> Term | None:
     """``logit[mask]``, and ``logit[mask.nonzero()]``."""
     mask = indices[0]
     if len(indices) > 1 and all(isinstance(i, Variable) and is_made_by(i, Nonzero) for i in indices):
@@ -191,11 +191,11 @@ def _step_mask(source: Variable, indices: Sequence[Any], axes: Axes) -> Term | N
         mask, indices = (node.inputs[0], [mask]) if list(indices) == node.outputs else (mask, indices)
     if len(indices) > 1 or isinstance(mask, slice) or mask.type.dtype != "bool":
         return None
-    parts = _split(axes[0], mask.ndim, mask)
+    parts = _split_merged_axis(axes[0], mask.ndim, mask)
     return (source, [*parts, *axes[1:]]) if parts else None
 
 
-def _split(axis: AnyAxis, n: int, mask: Variable | None = None) -> list[Axis] | None:
+def _split_merged_axis(axis: AnyAxis, n: int, mask: Variable | None = None) -> list[Axis] | None:
     if not isinstance(axis, Axis):
         return None
     if not axis.parts:
@@ -203,7 +203,7 @@ def _split(axis: AnyAxis, n: int, mask: Variable | None = None) -> list[Axis] | 
     return list(axis.parts) if len(axis.parts) == n and is_same(axis.mask, mask) else None
 
 
-def _step_reshape(source: Variable, var: Variable, axes: Axes) -> Term | None:
+def _undo_reshape(source: Variable, var: Variable, axes: Axes) -> Term | None:
     """Axes that are merged, and axes of length 1 that come and go, told by their lengths."""
     before, after = get_lengths(source), get_lengths(var)
     found: Axes = []
@@ -222,7 +222,7 @@ def _step_reshape(source: Variable, var: Variable, axes: Axes) -> Term | None:
             return None
         elif left[0] < right[0]:
             n = _count_factors(left, right[0])
-            if not n or not (parts := _split(axes[j], n)):
+            if not n or not (parts := _split_merged_axis(axes[j], n)):
                 return None
             found += parts
             i, j = i + n, j + 1
@@ -248,22 +248,22 @@ def get_lengths(var: Variable) -> tuple[int, ...]:
     return tuple(var.shape.eval(mode="FAST_COMPILE").tolist()) if None in shape else shape
 
 
-def _peel(var: Variable, axes: Axes) -> Term:
+def _undo_moves(var: Variable, axes: Axes) -> Term:
     """The first expression that does more than to rearrange another one, and its axes."""
-    while (found := _step(var, axes)) is not None:
+    while (found := _undo_one_move(var, axes)) is not None:
         var, axes = found
     return var, axes
 
 
 def _read_leaf(var: Variable, axes: Axes) -> Leaf:
     """Weights are not looked into: only added axes and indices of groups are taken off, as from within `mu + z[g]`."""
-    while is_made_by(var, DimShuffle) and (moved := _step(var, axes)):
+    while is_made_by(var, DimShuffle) and (moved := _undo_one_move(var, axes)):
         var, axes = moved
     leaf = Leaf(var, list(axes))
     if is_made_by(var, AdvancedSubtensor):
         return _read_index(leaf) or leaf
     if is_made_by(var, Elemwise) and _holds_index(var):
-        return _lift(leaf) or leaf
+        return _move_index_outward(leaf) or leaf
     return leaf
 
 
@@ -293,16 +293,16 @@ def _holds_index(var: Variable) -> bool:
     return any(is_made_by(v, AdvancedSubtensor) for v in nodes)
 
 
-def _lift(leaf: Leaf) -> Leaf | None:
+def _move_index_outward(leaf: Leaf) -> Leaf | None:
     """An elementwise expression of indexed weights as the same one before the index; None where rows have a part."""
     leaves = [_read_leaf(*operand) for operand in _list_operands(leaf.value, leaf.axes)]
-    leaves = [Leaf(spread(a, a.axes), [x for x in a.axes if not isinstance(x, Taken)], a.sources) for a in leaves]
+    leaves = [Leaf(order_axes(a, a.axes), [x for x in a.axes if not isinstance(x, Taken)], a.sources) for a in leaves]
     merge_rows(leaves)
     indexed = list_rows(leaves)
     if not indexed or {axis.axis for axis in indexed} & {axis for a in leaves for axis in a.axes}:
         return None
     order = list(dict.fromkeys(axis for a in leaves for axis in a.axes))
-    value = leaf.value.owner.op(*[spread(a, order) for a in leaves])
+    value = leaf.value.owner.op(*[order_axes(a, order) for a in leaves])
     return Leaf(value, order, [source for a in leaves for source in a.sources])
 
 
@@ -317,7 +317,7 @@ def merge_rows(leaves: Iterable[Leaf]) -> None:
                 known += [found] * (found not in known)
 
 
-def spread(leaf: Leaf, order: Iterable[AnyAxis]) -> Variable:
+def order_axes(leaf: Leaf, order: Iterable[AnyAxis]) -> Variable:
     """The expression with these axes in this order, of length 1 where it lacks one."""
     taken = tuple(axis.index if isinstance(axis, Taken) else slice(None) for axis in leaf.axes)
     axes = [axis for axis in leaf.axes if not isinstance(axis, Taken)]
@@ -342,7 +342,7 @@ def _list_operands(var: Variable, axes: Axes) -> Iterator[Term]:
 # --- from the logit to the points
 
 MINUS, SCALES = pt.constant(np.int8(-1)), ps.Mul | ps.TrueDiv | ps.Neg
-_LINKS = ps.Add | ps.Sub | ps.Identity | ps.Cast | DimShuffle | Reshape | SpecifyShape | Subtensor | ViewOp
+_SUM_LINKS = ps.Add | ps.Sub | ps.Identity | ps.Cast | DimShuffle | Reshape | SpecifyShape | Subtensor | ViewOp
 
 
 def _read_linear(
@@ -352,7 +352,7 @@ def _read_linear(
     scale: list[Leaf] = []
     biases: list[list[Leaf]] = []
     while True:
-        var, axes = _peel(var, axes)
+        var, axes = _undo_moves(var, axes)
         found = _split_terms(var, axes, above) if is_made_by(var, ps.Add | ps.Sub | SCALES) else None
         if found is None and is_made_by(var, ps.Add | ps.Sub):
             raise Refused(
@@ -377,11 +377,13 @@ def _split_terms(var: Variable, axes: Axes, above: Axis | None) -> tuple[int, li
     """
     terms = list(_list_operands(var, axes))
     leaves = [_read_leaf(*term) for term in terms]
-    every = {axis for leaf in leaves for axis in unfold(leaf.axes)}
-    full = [k for k, leaf in enumerate(leaves) if set(unfold(leaf.axes)) == every and not list_rows([leaf])]
+    every = {axis for leaf in leaves for axis in list_axes(leaf.axes)}
+    full = [k for k, leaf in enumerate(leaves) if set(list_axes(leaf.axes)) == every and not list_rows([leaf])]
     others = [leaf for k, leaf in enumerate(leaves) if full != [k]]
     points = every - {above}
-    is_one = len(full) == 1 and not any(points and points <= set(unfold(x.axes)) and not list_rows([x]) for x in others)
+    is_one = len(full) == 1 and not any(
+        points and points <= set(list_axes(x.axes)) and not list_rows([x]) for x in others
+    )
     if is_made_by(var, ps.TrueDiv):
         one = np.ones((), var.dtype)
         is_one, others = is_one and full == [0], [Leaf(one / x.value, x.axes, x.sources) for x in others]
@@ -412,7 +414,7 @@ def is_product(var: Variable) -> bool:
 
 def is_sum(var: Variable) -> bool:
     """Whether something is added to such a product."""
-    ways = walk([var], lambda v: v.owner.inputs if is_made_by(v, _LINKS) else None)
+    ways = walk([var], lambda v: v.owner.inputs if is_made_by(v, _SUM_LINKS) else None)
     return is_made_by(var, ps.Add | ps.Sub) and any(map(is_product, ways))
 
 
@@ -437,7 +439,7 @@ def _find_weights(factors: list[Term], axes: Axes, above: Axis | None) -> int | 
 def _list_signs(factors: list[Term], axes: Axes, above: Axis | None) -> Iterator[list[bool]]:
     """What tells weights from units, from the surest sign to the weakest: for both factors whether it is there."""
     leaves = [_read_leaf(*factor) for factor in factors]
-    rows = [set(unfold(leaf.axes)) for leaf in leaves]
+    rows = [set(list_axes(leaf.axes)) for leaf in leaves]
     yield [above in found for found in rows]
     yield [bool(list_rows([leaf])) and _is_any_random(leaf) for leaf in leaves]
     yield [rows[0] < rows[1], rows[1] < rows[0]]
@@ -479,7 +481,7 @@ def _read_units(
         whole = var, axes
         if not is_random(var):
             return *whole, factors, None
-        var, axes = _peel(var, axes)
+        var, axes = _undo_moves(var, axes)
         found = read_activation(var)
         if found:
             return var, axes, factors, found
@@ -517,7 +519,7 @@ def read_network(
         if not is_random(top):
             break
         if found is None or top in cuts:
-            refused = Refused(_say_units(name, top))
+            refused = Refused(_say_missing_layer(name, top))
             break
         scale = [Leaf(pt.constant(np.asarray(found[2], top.dtype)), [])] * (found[2] != 1)
         pending, var, above = (found[0], top, scale), found[1], layer.below
@@ -525,21 +527,21 @@ def read_network(
     if refused and not network.activations:
         refused.depth = len(network.layers)
         raise refused
-    network.points = _peel_points(network.points.value, network.points.axes)
+    network.points = _undo_point_moves(network.points.value, network.points.axes)
     return network
 
 
-def _peel_points(var: Variable, axes: Axes) -> Leaf:
+def _undo_point_moves(var: Variable, axes: Axes) -> Leaf:
     """Points are not looked into: only added axes, and lengths that are merged, are taken off."""
     while (
         is_made_by(var, DimShuffle)
         or (is_made_by(var, Reshape) and any(isinstance(axis, Axis) and axis.parts for axis in axes))
-    ) and (moved := _step(var, axes)):
+    ) and (moved := _undo_one_move(var, axes)):
         var, axes = moved
     return Leaf(var, list(axes))
 
 
-def _say_units(name: str, var: Variable) -> str:
+def _say_missing_layer(name: str, var: Variable) -> str:
     if is_made_by(var, RandomVariable):
         return f"{name}: the points {describe(var)} are random; wanted: pm.Data or an array"
     return (
@@ -550,8 +552,8 @@ def _say_units(name: str, var: Variable) -> str:
 
 def read_sigmoid(name: str, parameters: Sequence[Variable], axes: Axes) -> Term:
     """The logit, and its axes, of a Bernoulli variable's probability."""
-    p, axes = _peel(parameters[0], axes)
-    z = p.owner.inputs[0] if is_made_by(p, ps.Sigmoid) else _peel_logistic(p)
+    p, axes = _undo_moves(parameters[0], axes)
+    z = p.owner.inputs[0] if is_made_by(p, ps.Sigmoid) else _find_logistic_argument(p)
     if z is None:
         raise Refused(
             f"{name}: its probability is {describe(p)}; wanted: logit_p=..., or p=pm.math.sigmoid(...), of a network"
@@ -559,7 +561,7 @@ def read_sigmoid(name: str, parameters: Sequence[Variable], axes: Axes) -> Term:
     return z, axes
 
 
-def _peel_logistic(p: Variable) -> Variable | None:
+def _find_logistic_argument(p: Variable) -> Variable | None:
     """z of ``1 / (1 + exp(-z))``."""
     if is_made_by(p, ps.TrueDiv) and get_number(p.owner.inputs[0]) == 1:
         total = p.owner.inputs[1]

@@ -58,10 +58,10 @@ def _list_cuts(var: Variable) -> Iterator[tuple[list[Variable], list[Variable]]]
         elif v not in seen and len(seen) <= NODES:
             seen.add(v)
             stack.append((v, True))
-            stack += [(source, False) for source in _expand(v, var) or ()]
+            stack += [(source, False) for source in _list_elementwise_inputs(v, var) or ()]
     ends, nodes = {var}, list[Variable]()
     for v in reversed(order):
-        sources = _expand(v, var)
+        sources = _list_elementwise_inputs(v, var)
         if sources is None:
             continue
         nodes.insert(0, v)
@@ -74,7 +74,7 @@ def _list_cuts(var: Variable) -> Iterator[tuple[list[Variable], list[Variable]]]
         yield [first, *others], nodes
 
 
-def _make_node(var: Variable) -> Any:
+def _find_node(var: Variable) -> Any:
     """What makes an expression, a function of functions opened."""
     if var.owner and isinstance(var.owner.op, LogAddExp):
         if var not in _OPENED:
@@ -83,9 +83,9 @@ def _make_node(var: Variable) -> Any:
     return var.owner
 
 
-def _expand(var: Variable, top: Variable) -> list[Variable] | None:
+def _list_elementwise_inputs(var: Variable, top: Variable) -> list[Variable] | None:
     """What is elementwise below, constants left out; None where that is not all."""
-    node = _make_node(var)
+    node = _find_node(var)
     if node is None or not isinstance(node.op, Elemwise):
         return None
     sources = [source for source in node.inputs if get_number(source) is None]
@@ -109,11 +109,11 @@ def get_number(var: Variable) -> Any:
             numbers.append(get_number(source))
             if numbers[-1] is None:
                 return None
-        return _apply(var.owner, numbers)
+        return _apply_elementwise(var.owner, numbers)
     return None
 
 
-def _apply(node: Apply, numbers: Sequence[Any]) -> Any:
+def _apply_elementwise(node: Apply, numbers: Sequence[Any]) -> Any:
     """What an elementwise Op makes of numbers; whole ones are as exact as its result."""
     dtype = node.outputs[0].type.numpy_dtype
     if dtype.kind == "f":
@@ -129,9 +129,9 @@ def _evaluate(var: Variable, ends: Sequence[Variable], nodes: Sequence[Variable]
             known = dict.fromkeys(ends, x)
             try:
                 for v in nodes:
-                    node = _make_node(v)
+                    node = _find_node(v)
                     inputs = [known[s] if s in known else get_number(s) for s in node.inputs]
-                    known[v] = _apply(node, inputs)
+                    known[v] = _apply_elementwise(node, inputs)
                 values.append(float(known[var]))
             except (ArithmeticError, ValueError, NotImplementedError):
                 values.append(np.nan)

@@ -64,7 +64,7 @@ def _sort_rows(group: Array, number: Array, n_rows: Array) -> tuple[Array, Array
 
 @register_funcify_and_cache_key(SortRows)
 def _dispatch_numba(op: SortRows, node: Apply, **kwargs: Any) -> tuple[Callable, str]:
-    return numba_njit(_sort_rows), _layers.digest(__file__, "SortRows")
+    return numba_njit(_sort_rows), _layers.make_cache_key(__file__, "SortRows")
 
 
 def _register_jax() -> None:

@@ -49,21 +49,21 @@ def _widest(*kinds):
     return max(kinds, key=lambda kind: kind.lanes)
 
 
-def _widen(builder, vectors):
+def _repeat_to_widest(builder, vectors):
     """The vectors, each repeated until it is as long as the longest."""
     lanes = max(vector.type.count for vector in vectors)
-    return [_take(builder, vector, [lane % vector.type.count for lane in range(lanes)]) for vector in vectors]
+    return [_pick_lanes(builder, vector, [lane % vector.type.count for lane in range(lanes)]) for vector in vectors]
 
 
-def _take(builder, vector, lanes):
+def _pick_lanes(builder, vector, lanes):
     """Some lanes of a vector, in the order given."""
-    return builder.shuffle_vector(vector, vector, _indices(lanes))
+    return builder.shuffle_vector(vector, vector, _make_lane_indices(lanes))
 
 
 def _add_operator(function, instruction):
     infer_global(function)(type(f"Vector_{instruction}", (_Operator,), {}))
     lower_builtin(function, Vector, Vector)(
-        lambda context, builder, signature, args: getattr(builder, instruction)(*_widen(builder, args))
+        lambda context, builder, signature, args: getattr(builder, instruction)(*_repeat_to_widest(builder, args))
     )
 
 
@@ -73,11 +73,11 @@ _add_operator(operator.mul, "fmul")
 _add_operator(operator.truediv, "fdiv")
 
 
-def _constant(kind, value):
+def _make_constant(kind, value):
     return ir.Constant(kind, [value] * kind.count)
 
 
-def _indices(numbers):
+def _make_lane_indices(numbers):
     return ir.Constant(ir.VectorType(ir.IntType(32), len(numbers)), list(numbers))
 
 
@@ -87,7 +87,7 @@ def _suffix(kind):
 
 def _call_llvm(builder, name, args):
     """A vector function that LLVM itself knows, such as llvm.fma."""
-    args = _widen(builder, args)
+    args = _repeat_to_widest(builder, args)
     kind = args[0].type
     declared = ir.FunctionType(kind, [kind] * len(args))
     function = cgutils.get_or_insert_function(builder.module, declared, f"llvm.{name}.{_suffix(kind)}")
@@ -123,7 +123,7 @@ def get_rows(typingctx, array):
     return Rows(array.dtype)(array), generate
 
 
-def _locate(context, builder, sig, args, lanes, row=0, steps=0):
+def _locate_lanes(context, builder, sig, args, lanes, row=0, steps=0):
     """A pointer to `lanes` numbers from ``array[i + row, k + steps * step]`` on; `args` are array, i, k, step, …."""
     i = builder.add(args[1], args[1].type(row))
     k = builder.add(args[2], builder.mul(args[3], args[3].type(steps))) if steps else args[2]
@@ -136,13 +136,13 @@ def _locate(context, builder, sig, args, lanes, row=0, steps=0):
     return builder.bitcast(pointer, ir.VectorType(pointer.type.pointee, lanes).as_pointer())
 
 
-def _read(builder, place):
+def _load_vector(builder, place):
     vector = builder.load(place)
     vector.align = _get_width(place.type.pointee) // 8
     return vector
 
 
-def _write(builder, vector, place):
+def _store_vector(builder, vector, place):
     builder.store(vector, place).align = _get_width(vector.type) // 8
 
 
@@ -151,10 +151,10 @@ def _get_width(kind):
     return 64 if isinstance(kind.element, ir.DoubleType) else 32
 
 
-def _join(builder, vectors):
+def _concat(builder, vectors):
     """One vector of all lanes of several; their number is a power of two."""
     while len(vectors) > 1:
-        lanes = _indices(range(2 * vectors[0].type.count))
+        lanes = _make_lane_indices(range(2 * vectors[0].type.count))
         vectors = [builder.shuffle_vector(u, v, lanes) for u, v in zip(vectors[::2], vectors[1::2], strict=True)]
     return vectors[0]
 
@@ -177,8 +177,8 @@ def make_blocks(rows: int, columns: int = 1) -> tuple[Callable, Callable, Callab
         kind, lanes = get_kind(array.dtype), LANES[str(array.dtype)]
 
         def generate(context, builder, sig, args):
-            places = [_locate(context, builder, sig, args, lanes, row) for row in range(rows)]
-            return _join(builder, [_read(builder, place) for place in places for _ in range(columns)])
+            places = [_locate_lanes(context, builder, sig, args, lanes, row) for row in range(rows)]
+            return _concat(builder, [_load_vector(builder, place) for place in places for _ in range(columns)])
 
         return kind(array, types.intp, types.intp), generate
 
@@ -189,8 +189,8 @@ def make_blocks(rows: int, columns: int = 1) -> tuple[Callable, Callable, Callab
         def generate(context, builder, sig, args):
             lanes = value.lanes // rows
             for row in range(rows):
-                part = _take(builder, args[3], range(row * lanes, (row + 1) * lanes))
-                _write(builder, part, _locate(context, builder, sig, args, lanes, row))
+                part = _pick_lanes(builder, args[3], range(row * lanes, (row + 1) * lanes))
+                _store_vector(builder, part, _locate_lanes(context, builder, sig, args, lanes, row))
             return context.get_dummy_value()
 
         return types.void(array, types.intp, types.intp, value), generate
@@ -202,7 +202,7 @@ def make_blocks(rows: int, columns: int = 1) -> tuple[Callable, Callable, Callab
         def generate(context, builder, sig, args):
             nothing = ir.Constant(ir.VectorType(args[0].type, 1), ir.Undefined)
             one = builder.insert_element(nothing, args[0], ir.Constant(ir.IntType(32), 0))
-            return _take(builder, one, [0] * sig.return_type.lanes)
+            return _pick_lanes(builder, one, [0] * sig.return_type.lanes)
 
         return get_kind(number)(number), generate
 
@@ -212,8 +212,10 @@ def make_blocks(rows: int, columns: int = 1) -> tuple[Callable, Callable, Callab
         kind, lanes = get_kind(array.dtype), LANES[str(array.dtype)]
 
         def generate(context, builder, sig, args):
-            places = [_locate(context, builder, sig, args, 1, steps=row) for row in range(rows)]
-            return _join(builder, [_take(builder, _read(builder, place), [0] * lanes) for place in places])
+            places = [_locate_lanes(context, builder, sig, args, 1, steps=row) for row in range(rows)]
+            return _concat(
+                builder, [_pick_lanes(builder, _load_vector(builder, place), [0] * lanes) for place in places]
+            )
 
         return kind(array, types.intp, types.intp, types.intp), generate
 
@@ -224,9 +226,9 @@ def make_blocks(rows: int, columns: int = 1) -> tuple[Callable, Callable, Callab
         def generate(context, builder, sig, args):
             sums = _add_up(builder, args[4], rows * columns)
             for row in range(rows):
-                place = _locate(context, builder, sig, args, columns, steps=row)
-                part = _take(builder, sums, range(row * columns, (row + 1) * columns))
-                _write(builder, builder.fadd(_read(builder, place), part), place)
+                place = _locate_lanes(context, builder, sig, args, columns, steps=row)
+                part = _pick_lanes(builder, sums, range(row * columns, (row + 1) * columns))
+                _store_vector(builder, builder.fadd(_load_vector(builder, place), part), place)
             return context.get_dummy_value()
 
         return types.void(array, types.intp, types.intp, types.intp, value), generate
@@ -250,7 +252,7 @@ def make_polynomial(coefficients: Sequence[float]) -> Callable:
     @intrinsic
     def polynomial(typingctx, x):
         def generate(context, builder, sig, args):
-            first, *rest = (_constant(args[0].type, c) for c in coefficients)
+            first, *rest = (_make_constant(args[0].type, c) for c in coefficients)
             return reduce(lambda total, c: _call_llvm(builder, "fma", [total, args[0], c]), rest, first)
 
         return x(x), generate
@@ -269,7 +271,7 @@ def at_least(typingctx, a, bound):
     """The larger of the two; NaN in `a` stays NaN, so that bad weights do not go unnoticed."""
 
     def generate(context, builder, sig, args):
-        a, bound = _widen(builder, args)
+        a, bound = _repeat_to_widest(builder, args)
         return builder.select(builder.fcmp_ordered("<", a, bound), bound, a)
 
     return a(a, bound), generate
@@ -280,7 +282,7 @@ def at_most(typingctx, a, bound):
     """The smaller of the two; NaN in `a` stays NaN."""
 
     def generate(context, builder, sig, args):
-        a, bound = _widen(builder, args)
+        a, bound = _repeat_to_widest(builder, args)
         return builder.select(builder.fcmp_ordered(">", a, bound), bound, a)
 
     return a(a, bound), generate
@@ -291,8 +293,8 @@ def choose_positive(typingctx, sign, if_positive, otherwise):
     """`if_positive` where `sign` is above zero, else `otherwise`."""
 
     def generate(context, builder, sig, args):
-        sign, yes, no = _widen(builder, args)
-        return builder.select(builder.fcmp_ordered(">", sign, _constant(sign.type, 0.0)), yes, no)
+        sign, yes, no = _repeat_to_widest(builder, args)
+        return builder.select(builder.fcmp_ordered(">", sign, _make_constant(sign.type, 0.0)), yes, no)
 
     return _widest(sign, if_positive, otherwise)(sign, if_positive, otherwise), generate
 
@@ -310,7 +312,7 @@ def scale_of(typingctx, rounded):
         vector = args[0].type
         bits = _get_width(vector)
         fraction, integers = {64: 52, 32: 23}[bits], ir.VectorType(ir.IntType(bits), vector.count)
-        moved = builder.shl(builder.bitcast(args[0], integers), _constant(integers, fraction))
+        moved = builder.shl(builder.bitcast(args[0], integers), _make_constant(integers, fraction))
         return builder.bitcast(moved, vector)
 
     return rounded(rounded), generate
@@ -324,7 +326,7 @@ def flip_sign(typingctx, rounded, a):
         vector = args[1].type
         bits = _get_width(vector)
         integers = ir.VectorType(ir.IntType(bits), vector.count)
-        parity = builder.shl(builder.bitcast(args[0], integers), _constant(integers, bits - 1))
+        parity = builder.shl(builder.bitcast(args[0], integers), _make_constant(integers, bits - 1))
         return builder.bitcast(builder.xor(builder.bitcast(args[1], integers), parity), vector)
 
     return a(rounded, a), generate
@@ -335,7 +337,7 @@ def _add_up(builder, v, parts):
     while v.type.count > parts:
         width = v.type.count // parts
         first = [part * width + lane for part in range(parts) for lane in range(width // 2)]
-        v = builder.fadd(_take(builder, v, first), _take(builder, v, [lane + width // 2 for lane in first]))
+        v = builder.fadd(_pick_lanes(builder, v, first), _pick_lanes(builder, v, [lane + width // 2 for lane in first]))
     return v
 
 

@@ -210,7 +210,7 @@ def _dispatch(op: IntegratedReadouts, node: Apply, **kwargs: Any) -> tuple[Calla
         total, d_sigma = kernel(units, y, order, first, mu, sd, sigma.item(), d_units, d_y, d_mu, d_sd)
         return np.asarray(total), d_units, d_y, d_mu, d_sd, np.asarray(d_sigma)
 
-    return numba_njit(integrated_readouts), _layers.digest(__file__)
+    return numba_njit(integrated_readouts), _layers.make_cache_key(__file__)
 
 
 def integrate_readouts(units: Any, y: Any, group: Any, mu: Any, sd: Any, sigma: Any) -> TensorVariable:

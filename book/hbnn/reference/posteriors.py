@@ -211,12 +211,12 @@ def build_posterior(name: str) -> pm.Model:
 # --- shapes of the unknowns, and of the functionals
 
 
-def _list_flat(data: dict[str, Array]) -> tuple[Shapes, Shapes]:
+def _shape_flat(data: dict[str, Array]) -> tuple[Shapes, Shapes]:
     n, places = int(data["H"]), len(data["X_new"])
     return {"w1": (2, n), "w2": (n, n), "w3": (n,)}, {"p": (places,), "log_lik": ()}
 
 
-def _list_hierarchical(data: dict[str, Array]) -> tuple[Shapes, Shapes]:
+def _shape_hierarchical(data: dict[str, Array]) -> tuple[Shapes, Shapes]:
     n, groups, places = int(data["H"]), int(data["G"]), len(data["X_new"])
     unknowns: Shapes = {}
     for k, shape in enumerate(((2, n), (n, n), (n,)), 1):
@@ -224,19 +224,19 @@ def _list_hierarchical(data: dict[str, Array]) -> tuple[Shapes, Shapes]:
     return unknowns, {"p": (places,), "sd1": (), "sd2": (), "sd3": (), "log_lik": ()}
 
 
-def _list_curves(data: dict[str, Array]) -> tuple[Shapes, Shapes]:
+def _shape_curve(data: dict[str, Array]) -> tuple[Shapes, Shapes]:
     n, places, own = int(data["H"]), len(data["x_new"]), len(data["x_own"])
     unknowns = {"w": (n,), "b": (n,), "mu": (n + 1,), "tau_shape": (), "tau_level": (), "sigma": ()}
     asked = {"curve": (places,), "apart": (places,), "own": (own,)}
     return unknowns, asked | {"tau_shape": (), "tau_level": (), "sigma": (), "log_lik": ()}
 
 
-def _list_bumps(data: dict[str, Array]) -> tuple[Shapes, Shapes]:
+def _shape_bump(data: dict[str, Array]) -> tuple[Shapes, Shapes]:
     n = int(data["H"])
     return {"w": (n,), "b": (n,), "v": (n,), "c": ()}, {"f": data["x_new"].shape, "log_lik": ()}
 
 
-def _list_iris(data: dict[str, Array]) -> tuple[Shapes, Shapes]:
+def _shape_iris(data: dict[str, Array]) -> tuple[Shapes, Shapes]:
     n, n_classes, size = int(data["H"]), int(data["K"]), data["X"].shape[1]
     unknowns = {"w1": (size, n), "b1": (n,), "w2": (n, n_classes), "b2": (n_classes,)}
     return unknowns, {"p": (len(data["X_new"]), n_classes), "log_lik": ()}
@@ -245,7 +245,7 @@ def _list_iris(data: dict[str, Array]) -> tuple[Shapes, Shapes]:
 # --- from draws to functionals
 
 
-def _add_log(p: Floats, y: Array) -> Floats:
+def _sum_log_likelihood(p: Floats, y: Array) -> Floats:
     """The log likelihood of labels, from probabilities (chain, draw, …)."""
     return np.log(np.where(y == 1, p, 1 - p)).sum(axis=tuple(range(2, p.ndim)))
 
@@ -257,7 +257,7 @@ def _compute_flat(data: dict[str, Array], draws: dict[str, Array]) -> dict[str, 
     def ask(X: Array) -> Floats:
         return prediction.predict_probability(weights, X).reshape(*lead, -1)
 
-    return {"p": ask(data["X_new"]), "log_lik": _add_log(ask(data["X"]), data["y"])}
+    return {"p": ask(data["X_new"]), "log_lik": _sum_log_likelihood(ask(data["X"]), data["y"])}
 
 
 def _compute_hierarchical(data: dict[str, Array], draws: dict[str, Array]) -> dict[str, Array]:
@@ -270,7 +270,7 @@ def _compute_hierarchical(data: dict[str, Array], draws: dict[str, Array]) -> di
     asked = np.empty((*p.shape[:2], len(order)))
     asked[..., order] = p[..., n_obs:].reshape(*p.shape[:2], -1)
     sds = {f"sd{k}": draws[f"sd{k}"] for k in (1, 2, 3)}
-    return {"p": asked, **sds, "log_lik": _add_log(p[..., :n_obs], data["y"])}
+    return {"p": asked, **sds, "log_lik": _sum_log_likelihood(p[..., :n_obs], data["y"])}
 
 
 def _compute_curves(data: dict[str, Array], draws: dict[str, Array]) -> dict[str, Array]:
@@ -307,18 +307,18 @@ def _compute_some_curves(data: dict[str, Array], p: dict[str, Array]) -> dict[st
     }
 
 
-def _draw_line(x: Array, draws: dict[str, Array]) -> Floats:
+def _compute_bump_curve(x: Array, draws: dict[str, Array]) -> Floats:
     """The ReLU network's function at x, (chain, draw, place)."""
     h = np.maximum(0, x[:, None] * draws["w"][..., None, :] + draws["b"][..., None, :])
     return (h @ draws["v"][..., None])[..., 0] + draws["c"][..., None]
 
 
 def _compute_bumps(data: dict[str, Array], draws: dict[str, Array]) -> dict[str, Array]:
-    log_lik = norm.logpdf(data["y"], _draw_line(data["x"], draws), data["sigma"]).sum(axis=-1)
-    return {"f": _draw_line(data["x_new"], draws), "log_lik": log_lik}
+    log_lik = norm.logpdf(data["y"], _compute_bump_curve(data["x"], draws), data["sigma"]).sum(axis=-1)
+    return {"f": _compute_bump_curve(data["x_new"], draws), "log_lik": log_lik}
 
 
-def _find_log_p(X: Array, draws: dict[str, Array]) -> Floats:
+def _compute_log_softmax(X: Array, draws: dict[str, Array]) -> Floats:
     """Logarithms of class probabilities, (chain, draw, row, class)."""
     h = np.tanh(X @ draws["w1"] + draws["b1"][..., None, :])
     return log_softmax(h @ draws["w2"] + draws["b2"][..., None, :], axis=-1)
@@ -326,8 +326,8 @@ def _find_log_p(X: Array, draws: dict[str, Array]) -> Floats:
 
 def _compute_iris(data: dict[str, Array], draws: dict[str, Array]) -> dict[str, Array]:
     y = data["y"] - 1
-    log_lik = _find_log_p(data["X"], draws)[..., np.arange(len(y)), y].sum(axis=-1)
-    return {"p": np.exp(_find_log_p(data["X_new"], draws)), "log_lik": log_lik}
+    log_lik = _compute_log_softmax(data["X"], draws)[..., np.arange(len(y)), y].sum(axis=-1)
+    return {"p": np.exp(_compute_log_softmax(data["X_new"], draws)), "log_lik": log_lik}
 
 
 def score_test(name: str, unknowns: Named, level: float = 0.9) -> dict[str, float]:
@@ -356,20 +356,20 @@ def score_test(name: str, unknowns: Named, level: float = 0.9) -> dict[str, floa
     data = load_posterior(name).data
     draws = {key: np.asarray(value, float) for key, value in unknowns.items()}
     if name == BUMPS:
-        mean, y = _draw_line(data["x_test"], draws).reshape(-1, len(data["y_test"])), data["y_test"]
+        mean, y = _compute_bump_curve(data["x_test"], draws).reshape(-1, len(data["y_test"])), data["y_test"]
         density = norm.pdf(y, mean, data["sigma"]).mean(axis=0)
         below = norm.cdf(y, mean, data["sigma"]).mean(axis=0)
         inside = abs(2 * below - 1) <= level
     else:
         y = data["y_test"] - 1
-        p = np.exp(_find_log_p(data["X_test"], draws)).mean(axis=(0, 1))
+        p = np.exp(_compute_log_softmax(data["X_test"], draws)).mean(axis=(0, 1))
         density = p[np.arange(len(y)), y]
         inside = np.where(p > density[:, None], p, 0).sum(axis=1) < level
     return {"lpd": float(np.log(density).mean()), "coverage": float(inside.mean())}
 
 
 _SHAPES = {
-    FLAT: _list_flat, HIERARCHICAL: _list_hierarchical, CURVES: _list_curves, BUMPS: _list_bumps, IRIS: _list_iris,
+    FLAT: _shape_flat, HIERARCHICAL: _shape_hierarchical, CURVES: _shape_curve, BUMPS: _shape_bump, IRIS: _shape_iris,
 }  # fmt: skip
 _COMPUTE = {
     FLAT: _compute_flat, HIERARCHICAL: _compute_hierarchical, CURVES: _compute_curves, BUMPS: _compute_bumps,

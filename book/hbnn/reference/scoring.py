@@ -257,7 +257,7 @@ def score_draws(
             "starts (independent draws may be cut into 4 chains)"
         )
     if (bad := ~np.isfinite(values).all(axis=(0, 1))).any():
-        raise ValueError(f"{_list(np.array(posterior.names)[bad])}: NaN or infinite; wanted: finite numbers")
+        raise ValueError(f"{_names(np.array(posterior.names)[bad])}: NaN or infinite; wanted: finite numbers")
     reference = load_reference(name) if reference is None else reference
     return compare_draws(values, reference, name)
 
@@ -320,11 +320,11 @@ def read_draws(source: Named | xr.DataTree | str | Path) -> dict[str, Floats]:
     found: Any = _read_file(Path(source)) if isinstance(source, str | Path) else source
     if isinstance(found, xr.DataTree):
         if "posterior" not in found.children:
-            raise ValueError(f"groups {_list(found.children)}; wanted: a group called posterior, as ArviZ writes it")
+            raise ValueError(f"groups {_names(found.children)}; wanted: a group called posterior, as ArviZ writes it")
         found = found["posterior"].to_dataset()
     if isinstance(found, xr.Dataset):
         if lacking := {"chain", "draw"} - set(found.sizes):
-            raise ValueError(f"no dimension {_list(sorted(lacking))}; wanted: chain and draw, as ArviZ has them")
+            raise ValueError(f"no dimension {_names(sorted(lacking))}; wanted: chain and draw, as ArviZ has them")
         found = {
             name: value.transpose("chain", "draw", ...).values
             for name, value in found.data_vars.items()
@@ -348,13 +348,13 @@ def _read_file(path: Path) -> xr.DataTree | dict[str, Floats]:
     frame = pd.read_csv(path, comment="#")
     if "chain" not in frame:
         raise ValueError(
-            f"{path.name} has columns {_list(frame.columns)}; wanted: one called chain, a row for each draw"
+            f"{path.name} has columns {_names(frame.columns)}; wanted: one called chain, a row for each draw"
         )
     sizes = frame.groupby("chain").size()
     if sizes.nunique() > 1:
-        raise ValueError(f"{path.name}: chains of {_list(sorted(set(sizes)))} draws; wanted: chains of one length")
+        raise ValueError(f"{path.name}: chains of {_names(sorted(set(sizes)))} draws; wanted: chains of one length")
     if text := [name for name, kind in frame.dtypes.items() if kind.kind not in "iuf"]:
-        raise ValueError(f"{path.name}: {_list(text)} hold other things than numbers")
+        raise ValueError(f"{path.name}: {_names(text)} hold other things than numbers")
     frame = frame.sort_values(["chain", "draw"] if "draw" in frame else "chain", kind="stable")
     names = [name for name in frame if name not in ("chain", "draw")]
     return _stack_columns({name: frame[name].to_numpy(float).reshape(len(sizes), -1) for name in names})
@@ -391,8 +391,8 @@ def to_functionals(draws: Named | xr.DataTree, posterior: posteriors.Posterior) 
         draws, there = posterior.compute(draws), list(posterior.functionals)
     if lacking := [name for name in posterior.functionals if name not in there]:
         raise ValueError(
-            f"{posterior.name}: {_list(lacking)} missing; wanted: {_list(posterior.functionals, 9)}, or all unknowns: "
-            f"{_list(posterior.unknowns, 9)}"
+            f"{posterior.name}: {_names(lacking)} missing; wanted: {_names(posterior.functionals, 9)}, or all "
+            f"unknowns: {_names(posterior.unknowns, 9)}"
         )
     lead = draws[there[0]].shape[:2]
     wrong = [
@@ -414,14 +414,14 @@ def find_posterior(draws: dict[str, Floats]) -> str:
             if all(key in draws and draws[key].shape[2:] == shape for key, shape in wanted.items()):
                 fits.append(name)
     if len(set(fits)) != 1:
-        asked = "; ".join(f"{name}: {_list(posteriors.load_posterior(name).functionals, 9)}" for name in NAMES)
+        asked = "; ".join(f"{name}: {_names(posteriors.load_posterior(name).functionals, 9)}" for name in NAMES)
         raise ValueError(
-            f"these draws of {_list(draws, 9)} fit no posterior alone; wanted: its name, or all of {asked}"
+            f"these draws of {_names(draws, 9)} fit no posterior alone; wanted: its name, or all of {asked}"
         )
     return fits[0]
 
 
-def _list(names: Iterable[object], limit: int = 5) -> str:
+def _names(names: Iterable[object], limit: int = 5) -> str:
     return join(map(str, names), limit)
 
 
