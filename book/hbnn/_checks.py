@@ -11,9 +11,10 @@ def check_data(X: ArrayLike, y: ArrayLike, *, name: str = "y") -> tuple[Floats, 
 
     Parameters
     ----------
-    X : (obs, feature) or (group, obs, feature), finite numbers
-    y : (obs,) or (group, obs), zeros and ones
-    name : what to call `y` in a message
+    X : array_like of float, shape (obs, feature) or (group, obs, feature)
+    y : array_like of 0 and 1, shape (obs,) or (group, obs)
+    name : str
+        What to call `y` in a message.
 
     Examples
     --------
@@ -72,8 +73,11 @@ def check_images(X: ArrayLike, n_pixels: int | None, *, name: str = "X") -> Floa
 
     Parameters
     ----------
-    n_pixels : pixels of one image; None for any number
-    name : what to call `X` in a message
+    X : array_like of float, shape (obs, pixel) or (obs, rows, columns)
+    n_pixels : int or None
+        Pixels of one image; None for any number.
+    name : str
+        What to call `X` in a message.
 
     Examples
     --------

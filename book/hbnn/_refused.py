@@ -6,8 +6,10 @@ class Refused(ValueError):
 
     Parameters
     ----------
-    *complaints : what came and what is wanted, each; kept as the attribute ``complaints``
-    where : what they are about, such as a file's name; "" where they say so themselves
+    *complaints : str
+        What came and what is wanted, each; kept as the attribute ``complaints``.
+    where : str
+        What they are about, such as a file's name; "" where they say so themselves.
 
     Examples
     --------

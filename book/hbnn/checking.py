@@ -1,8 +1,8 @@
-"""A second pair of eyes for whoever types a network in PyMC: what in a model is probably not meant?
+"""A second pair of eyes for a network typed in PyMC: what in a model is probably not meant?
 
 Some mistakes stand in the graph: a variable that no outcome depends on, a sigmoid inside a sigmoid. Most show only in
-numbers. So the model is also run: at draws of its prior, and with parts of a variable blotted out, which tells which
-rows depend on them, however the model was typed. All of it by NumPy, without compiling.
+numbers. So the model is also run: at draws of its prior, and with parts of a variable replaced, which tells which rows
+depend on them, however the model was typed. All of it by NumPy, without compiling.
 """
 
 import re
@@ -96,9 +96,12 @@ class Finding:
 
     Attributes
     ----------
-    name : what kind of mistake, a key of `MENDS`
-    sentence : what was seen, with the names of the variables
-    mend : what to type instead
+    name : str
+        What kind of mistake, a key of `MENDS`.
+    sentence : str
+        What was seen, with the names of the variables.
+    mend : str
+        What to type instead.
 
     Examples
     --------
@@ -132,10 +135,13 @@ def check_model(model: pm.Model, *, for_next_prior: bool = False, seed: int = 0)
 
     Parameters
     ----------
-    model : any PyMC model; neither it nor its random generators are changed
-    for_next_prior : whether means and sds of weights are to become the prior of another model. The units of a hidden
-        layer can be exchanged in every network, which harms only then
-    seed : of the prior draws
+    model : pm.Model
+        Neither it nor its random generators are changed.
+    for_next_prior : bool
+        Whether means and sds of weights are to become the prior of another model. The units of a hidden layer can be
+        exchanged in every network, which harms only then.
+    seed : int
+        Of the prior draws.
 
     Returns
     -------

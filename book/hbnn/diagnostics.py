@@ -36,20 +36,23 @@ def diagnose(values: ArrayLike) -> dict[str, Floats]:
 
     Parameters
     ----------
-    values : (chain, draw, quantity), identified quantities, e.g. class probabilities on a grid
+    values : array_like, shape (chain, draw, quantity)
+        Identified quantities, e.g. class probabilities on a grid.
 
     Returns
     -------
-    dict
-        "rhat", "ess" and "ess_tail" (draws; the tails are the lower and upper 5 %), "mcse" (units of `values`), each
-        (quantity,). For a constant, R-hat is NaN, both ESS are the number of draws, and the MCSE is 0.
+    dict of arrays, shape (quantity,)
+        "rhat", "ess" and "ess_tail" (draws; the tails are the lower and upper 5 %), and "mcse" (units of `values`). For
+        a constant, R-hat is NaN, both ESS are the number of draws, and the MCSE is 0.
 
     Raises
     ------
     ValueError
         For a wrong shape, fewer than 2 chains of 4 draws, no quantity, NaN or infinity.
 
-    Source: Vehtari et al. (2021), Rank-Normalization, Folding, and Localization, Bayesian Analysis 16.
+    References
+    ----------
+    Vehtari et al. (2021), Rank-Normalization, Folding, and Localization, Bayesian Analysis 16.
 
     Examples
     --------
@@ -173,6 +176,11 @@ def _estimate_autocorrelation(values: Floats) -> Floats:
 def judge(values: ArrayLike, n_divergent: int) -> dict[str, float]:
     """R-hat, ESS and divergences of a NUTS run in a dict; `verdict` says the same in words, with names.
 
+    Parameters
+    ----------
+    values : array_like, shape (chain, draw, quantity)
+    n_divergent : int
+
     Returns
     -------
     dict
@@ -202,7 +210,16 @@ def judge(values: ArrayLike, n_divergent: int) -> dict[str, float]:
 
 
 def count_divergences(tree: xr.DataTree) -> int:
-    """Divergent draws after tuning, of all chains of a run of `pm.sample`.
+    """Count divergent draws after tuning, of all chains.
+
+    Parameters
+    ----------
+    tree : DataTree
+        A run of `pm.sample`.
+
+    Returns
+    -------
+    int
 
     Examples
     --------
@@ -225,11 +242,21 @@ def count_divergences(tree: xr.DataTree) -> int:
 
 
 def energy_bfmi(tree: xr.DataTree) -> Floats:
-    """Energy Bayesian fraction of missing information (chain,); below 0.3 a chain hardly moves between energies.
+    """Energy Bayesian fraction of missing information; below 0.3 a chain hardly moves between energies.
 
-    It is NaN for a chain whose energy never changed.
+    Parameters
+    ----------
+    tree : DataTree
+        A run of `pm.sample`.
 
-    Source: Betancourt (2016), Diagnosing Suboptimal Cotangent Disintegrations in Hamiltonian Monte Carlo.
+    Returns
+    -------
+    array, shape (chain,)
+        NaN for a chain whose energy never changed.
+
+    References
+    ----------
+    Betancourt (2016), Diagnosing Suboptimal Cotangent Disintegrations in Hamiltonian Monte Carlo.
 
     Examples
     --------
@@ -250,6 +277,15 @@ def energy_bfmi(tree: xr.DataTree) -> Floats:
 
 def tree_depth(tree: xr.DataTree) -> float:
     """Share of draws whose tree grew to the greatest depth, 10: they were cut short, which costs time.
+
+    Parameters
+    ----------
+    tree : DataTree
+        A run of `pm.sample`.
+
+    Returns
+    -------
+    float
 
     Examples
     --------
@@ -273,16 +309,18 @@ def _read_statistic(tree: xr.DataTree, name: str) -> Array:
 
 
 def explain_divergences(values: ArrayLike, diverging: ArrayLike, mcse: Floats | None = None) -> dict[str, float]:
-    """Whether divergent draws can be lived with.
+    """Judge whether divergent draws can be tolerated.
 
     They are explained when they are fewer than 0.1 % of the draws, and leaving them out moves the mean of no quantity
     by more than its Monte Carlo error. Look at where they are besides: `locate_divergences`.
 
     Parameters
     ----------
-    values : (chain, draw, quantity), identified quantities
-    diverging : (chain, draw) of bool
-    mcse : (quantity,), from `diagnose`, where that was asked already
+    values : array_like, shape (chain, draw, quantity)
+        Identified quantities.
+    diverging : array_like of bool, shape (chain, draw)
+    mcse : array, shape (quantity,), optional
+        From `diagnose`, where that was called already.
 
     Returns
     -------
@@ -334,13 +372,14 @@ def locate_divergences(x: ArrayLike, y: ArrayLike, diverging: ArrayLike) -> dict
 
     Parameters
     ----------
-    x, y : (chain, draw), two quantities; the log of a group sd and an offset it scales show a funnel
-    diverging : (chain, draw) of bool
+    x, y : array_like, shape (chain, draw)
+        Two quantities; the log of a group sd and an offset it scales show a funnel.
+    diverging : array_like of bool, shape (chain, draw)
 
     Returns
     -------
-    dict
-        "x", "y" and "diverging", each (chain * draw,), divergent draws last, so that they are drawn on top.
+    dict of arrays, shape (chain * draw,)
+        "x", "y" and "diverging", divergent draws last, so that they are drawn on top.
 
     Examples
     --------
@@ -371,19 +410,26 @@ class Verdict:
 
     Attributes
     ----------
-    n_chains, n_draws : chains, and draws of all of them together
-    n_quantities : quantities that vary
-    rhat, rhat_at : the greatest R-hat and the quantity that has it; NaN and "" where nothing can be said
-    ess, ess_at : the least bulk ESS, draws
-    ess_tail, ess_tail_at : the least tail ESS, draws
-    divergences : divergent draws after tuning
-    move : how far leaving divergent draws out moves a quantity at most, in units of its MCSE
-    explained : as in `explain_divergences`
-    depth_share : share of draws at the greatest depth
-    bfmi : the least E-BFMI of a chain
-    constant : names of quantities that are one constant and were not judged
-    reasons : what is wrong, in words; empty where the chains converged
-    advice : what helps, in words
+    n_chains, n_draws : int
+        Chains, and draws of all of them together.
+    n_quantities : int
+        Quantities that vary.
+    rhat, rhat_at : float, str
+        The greatest R-hat and the quantity that has it; NaN and "" where nothing can be said.
+    ess, ess_at, ess_tail, ess_tail_at : float, str
+        The least ESS (draws) of bulk and tails and the quantities that have them.
+    divergences : int
+        Divergent draws after tuning.
+    move, explained : float, bool
+        As in `explain_divergences`.
+    depth_share : float
+        Share of draws at the greatest depth.
+    bfmi : float
+        The least E-BFMI of a chain.
+    constant : tuple of str
+        Quantities that are one constant and were not judged.
+    reasons, advice : tuple of str
+        What is wrong, empty where the chains converged, and what helps, in words.
 
     Examples
     --------
@@ -442,7 +488,7 @@ def _say_number(n: int) -> str:
 
 
 def verdict(quantities: Named, tree: xr.DataTree) -> Verdict:
-    """Whether the draws of a NUTS run may be used.
+    """Judge whether the draws of a NUTS run may be used.
 
     They may when every quantity has more than 400 effective draws, in bulk and tails (Vehtari et al. 2021), divergences
     are explained (`explain_divergences`), and every chain has an E-BFMI of at least 0.3.
@@ -453,8 +499,14 @@ def verdict(quantities: Named, tree: xr.DataTree) -> Verdict:
 
     Parameters
     ----------
-    quantities : name to (chain, draw, …), identified quantities: group sds, probabilities, the log likelihood
-    tree : the run of `pm.sample` that they come from
+    quantities : mapping of arrays, shape (chain, draw, …)
+        Identified quantities by their names: group sds, probabilities, the log likelihood.
+    tree : DataTree
+        The run of `pm.sample` that they come from.
+
+    Returns
+    -------
+    Verdict
 
     Raises
     ------

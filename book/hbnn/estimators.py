@@ -152,7 +152,7 @@ class HierarchicalRegressor(RegressorMixin, _Network):
         Of another grouping, as there.
     kind : {"real", "heavy", "counts", "share"}, optional
         None says "real", too.
-    n_units, vary
+    n_units, vary : int, str, optional
         As in `tables.build_network`.
     sampler : dict, optional
         What to change in 4 chains of 500 draws.
@@ -190,7 +190,7 @@ class HierarchicalRegressor(RegressorMixin, _Network):
         return self._predict_rows(X)[1].to_unit()[0].mean(axis=0)
 
     def predict_interval(self, X: ArrayLike, level: float = 0.9) -> Floats:
-        """The interval of each outcome, (row, 2): its low and high end, equal-tailed."""
+        """The interval of each outcome, equal-tailed: its low and high end, (row, 2)."""
         return tabulate_predictions(*self._predict_rows(X), interval=level)[["low", "high"]].to_numpy(dtype=float)
 
 

@@ -28,14 +28,19 @@ def _check_labels(y: ArrayLike) -> Array:
 
 
 def log_likelihood(p: ArrayLike, y: ArrayLike) -> Floats:
-    """Log of the probability that each label was given, nats, in the shape of `p` and `y` together.
-
-    It is nowhere below -36.7: a probability that rounds to 1 leaves 1 - p = 0 for all logits above 37.
+    """Log of the probability that each label was given.
 
     Parameters
     ----------
-    p : (…, obs), probabilities of class 1
-    y : (obs,), or any shape that goes with that of `p`, 0 and 1
+    p : array_like, shape (…, obs)
+        Probabilities of class 1.
+    y : array_like of 0 and 1, shape (obs,)
+        Or any shape that broadcasts with that of `p`.
+
+    Returns
+    -------
+    array
+        Nats, nowhere below -36.7: a probability that rounds to 1 leaves 1 - p = 0 for all logits above 37.
 
     Examples
     --------
@@ -54,15 +59,22 @@ def _score_each(p: ArrayLike, y: ArrayLike) -> dict[str, Floats]:
 
 
 def score(p: ArrayLike, y: ArrayLike) -> dict[str, float]:
-    """Scores of probabilities `p` of class 1 against labels `y`, both (obs,).
+    """Score probabilities of class 1 against labels.
+
+    Parameters
+    ----------
+    p : array_like, shape (obs,)
+    y : array_like of 0 and 1, shape (obs,)
 
     Returns
     -------
-    dict
+    dict of float
         "accuracy" in %, a tie being a vote for class 0, "lpd" (mean log predictive density, nats per point; higher is
         better; a certain miss costs 36.7) and "brier" (mean squared error of the probability; lower is better).
 
-    Source: Gneiting and Raftery (2007), Strictly Proper Scoring Rules, JASA 102.
+    References
+    ----------
+    Gneiting and Raftery (2007), Strictly Proper Scoring Rules, JASA 102.
 
     Examples
     --------
@@ -75,7 +87,16 @@ def score(p: ArrayLike, y: ArrayLike) -> dict[str, float]:
 
 
 def score_error(p: ArrayLike, y: ArrayLike) -> dict[str, float]:
-    """Standard error of each score in `score`, from the finite number of test points. Same units.
+    """Standard error of each score in `score`, in its units, from the finite number of test points.
+
+    Parameters
+    ----------
+    p : array_like, shape (obs,)
+    y : array_like of 0 and 1, shape (obs,)
+
+    Returns
+    -------
+    dict of float
 
     Examples
     --------
@@ -91,15 +112,22 @@ def score_error(p: ArrayLike, y: ArrayLike) -> dict[str, float]:
 
 
 def score_classes(p: ArrayLike, y: ArrayLike) -> dict[str, tuple[float, float]]:
-    """Scores of class probabilities `p` (obs, class) against labels `y` (obs,), with their errors.
+    """Score class probabilities against labels.
+
+    Parameters
+    ----------
+    p : array_like, shape (obs, class)
+    y : array_like of int, shape (obs,)
 
     Returns
     -------
-    dict
+    dict of (float, float)
         For "accuracy" (%), "lpd" (nats per image) and "brier" (squared error summed over classes) the value and its
         standard error from the finite number of images.
 
-    Source: as `score`; the Brier score in its original form for several classes, Brier (1950).
+    References
+    ----------
+    As `score`; Brier (1950), Verification of Forecasts Expressed in Terms of Probability, Monthly Weather Review 78.
 
     Examples
     --------
@@ -122,7 +150,16 @@ def score_classes(p: ArrayLike, y: ArrayLike) -> dict[str, tuple[float, float]]:
 
 
 def score_groups(p: ArrayLike, y: ArrayLike) -> dict[str, Floats]:
-    """Scores of every group, as `score`, (group,) each, for `p` and `y` of shape (group, obs).
+    """Score every group, as `score`.
+
+    Parameters
+    ----------
+    p : array_like, shape (group, obs)
+    y : array_like of 0 and 1, shape (group, obs)
+
+    Returns
+    -------
+    dict of arrays, shape (group,)
 
     Examples
     --------
@@ -138,14 +175,19 @@ def score_groups(p: ArrayLike, y: ArrayLike) -> dict[str, Floats]:
 
 
 def compare_scores(p: ArrayLike, other: ArrayLike, y: ArrayLike) -> dict[str, tuple[float, float]]:
-    """How much better are the probabilities `p` than `other`, group by group? All three are (group, obs).
+    """How much better are the probabilities `p` than `other`, group by group?
 
     Both meet the same test points, so the difference of each group's score is what counts, and its standard error
     takes groups, not points, as independent: points of one group share one training set.
 
+    Parameters
+    ----------
+    p, other : array_like, shape (group, obs)
+    y : array_like of 0 and 1, shape (group, obs)
+
     Returns
     -------
-    dict
+    dict of (float, float)
         For each score the difference and its standard error, in the score's units; a positive accuracy or lpd and a
         negative brier speak for `p`.
 
@@ -154,7 +196,9 @@ def compare_scores(p: ArrayLike, other: ArrayLike, y: ArrayLike) -> dict[str, tu
     ValueError
         As `score`, and for fewer than 2 groups.
 
-    Source: the cluster-robust standard error of a mean, Cameron and Miller (2015), Journal of Human Resources 50.
+    References
+    ----------
+    The cluster-robust standard error of a mean, Cameron and Miller (2015), Journal of Human Resources 50.
 
     Examples
     --------
@@ -185,11 +229,19 @@ def monte_carlo_error(
 
     Parameters
     ----------
-    draws : (draw, obs), probabilities
-    y : (obs,), labels
-    n_boot : bootstrap samples
-    block : consecutive draws that are kept together; 1 for independent draws, longer than the autocorrelation for a
-        Markov chain
+    draws : array_like, shape (draw, obs)
+        Probabilities.
+    y : array_like of 0 and 1, shape (obs,)
+    seed : int
+    n_boot : int
+        Bootstrap samples.
+    block : int
+        Consecutive draws that are kept together; 1 for independent draws, longer than the autocorrelation for a Markov
+        chain.
+
+    Returns
+    -------
+    dict of float
 
     Examples
     --------
@@ -220,11 +272,17 @@ def monte_carlo_error(
 def calibrate(p: ArrayLike, y: ArrayLike, n_bins: int = 10) -> dict[str, Array]:
     """Mean probability and share of class 1, in bins of equal width.
 
+    Parameters
+    ----------
+    p : array_like, shape (obs,)
+    y : array_like of 0 and 1, shape (obs,)
+    n_bins : int
+
     Returns
     -------
-    dict
-        "p" (mean predicted), "share" (observed), "error" (standard error of the share if `p` is right),
-        "n" (points), each (bin,), empty bins left out. A probability between two bins is in the upper one.
+    dict of arrays, shape (bin,)
+        "p" (mean predicted), "share" (observed), "error" (standard error of the share if `p` is right) and "n"
+        (points); empty bins are left out. A probability between two bins is in the upper one.
 
     Examples
     --------
@@ -246,6 +304,14 @@ def calibrate(p: ArrayLike, y: ArrayLike, n_bins: int = 10) -> dict[str, Array]:
 def entropy(p: ArrayLike) -> Floats:
     """Entropy of a coin with probability `p`, in bits: 0 when certain, 1 at p = 0.5.
 
+    Parameters
+    ----------
+    p : array_like
+
+    Returns
+    -------
+    array, of the shape of `p`
+
     Examples
     --------
     >>> from hbnn import metrics
@@ -257,7 +323,15 @@ def entropy(p: ArrayLike) -> Floats:
 
 
 def class_entropy(p: ArrayLike) -> Floats:
-    """Entropy of class probabilities (…, class), in bits: 0 when certain, log2(10) = 3.32 for ten equal classes.
+    """Entropy of class probabilities, in bits: 0 when certain, log2(10) = 3.32 for ten equal classes.
+
+    Parameters
+    ----------
+    p : array_like, shape (…, class)
+
+    Returns
+    -------
+    array, shape (…)
 
     Examples
     --------
@@ -274,15 +348,18 @@ def split_uncertainty(draws: ArrayLike) -> dict[str, Floats]:
 
     Parameters
     ----------
-    draws : (draw, obs), probabilities of class 1, or (draw, obs, class), probabilities of all classes
+    draws : array_like, shape (draw, obs) or (draw, obs, class)
+        Probabilities of class 1, or of all classes.
 
     Returns
     -------
-    dict
+    dict of arrays, shape (obs,)
         "total" (entropy of the mean probability), "noise" (mean entropy of each draw: what the networks themselves hold
-        to be chance) and "ignorance" (their difference, the mutual information of label and weights), in bits, (obs,).
+        to be chance) and "ignorance" (their difference, the mutual information of label and weights), in bits.
 
-    Source: Depeweg et al. (2018), Decomposition of Uncertainty in Bayesian Deep Learning, ICML.
+    References
+    ----------
+    Depeweg et al. (2018), Decomposition of Uncertainty in Bayesian Deep Learning, ICML.
 
     Examples
     --------

@@ -17,7 +17,15 @@ BLOCK = 100  # draws
 
 
 def flatten_chains(posterior: xr.Dataset | xr.DataTree) -> dict[str, Array]:
-    """The weights w1, w2 and w3 of a NUTS posterior with chains joined, (chain * draw, …) each.
+    """Join the chains of the weights w1, w2 and w3 of a NUTS posterior.
+
+    Parameters
+    ----------
+    posterior : Dataset or DataTree, with arrays of shape (chain, draw, …)
+
+    Returns
+    -------
+    dict of arrays, shape (chain * draw, …)
 
     Examples
     --------
@@ -42,14 +50,14 @@ def combine_weights(posterior: Named | xr.DataTree) -> dict[str, Array]:
 
     Parameters
     ----------
-    posterior : (chain, draw, …) each: ``mu1``, ``sd1``, ``z1``, ``mu2``, …, and ``bias_mu1``, ``bias_z1``, … where
-        there are biases. An sd is one number a layer, or one for each connection
+    posterior : Dataset, DataTree or mapping of arrays, shape (chain, draw, …)
+        ``mu1``, ``sd1``, ``z1``, ``mu2``, …, and ``bias_mu1``, ``bias_z1``, … where there are biases. An sd is one
+        number a layer, or one for each connection.
 
     Returns
     -------
-    dict
-        w1, w2, …, (chain, draw, group, …) each, the last without an axis for its single output; with b1, b2, … where
-        there are biases.
+    dict of arrays, shape (chain, draw, group, …)
+        w1, w2, …, the last without an axis for its single output; with b1, b2, … where there are biases.
 
     Raises
     ------
@@ -112,14 +120,21 @@ def _check_layers(arrays: dict[str, Array], axes: tuple[str, ...]) -> None:
 def predict_groups(
     posterior: Named | xr.DataTree, X: ArrayLike, *, activation: Literal["tanh", "relu"] = "tanh"
 ) -> Floats:
-    """P(y = 1) of each group's network, draw by draw: (chain, draw, group, obs).
+    """P(y = 1) of each group's network, draw by draw.
 
     Parameters
     ----------
-    posterior : of a hierarchical network, as for `combine_weights`; or the weights w1, w2, … of every group, (chain,
-        draw, group, …), the last without an axis for its single output, and the biases b1, b2, … where there are any
-    X : (group, obs, feature), or (obs, feature), the same points for every group
-    activation : of the model that the draws come from
+    posterior : Dataset, DataTree or mapping of arrays, shape (chain, draw, …)
+        Of a hierarchical network, as for `combine_weights`; or the weights w1, w2, … of every group, (chain, draw,
+        group, …), the last without an axis for its single output, and the biases b1, b2, … where there are any.
+    X : array_like, shape (group, obs, feature) or (obs, feature)
+        The latter: the same points for every group.
+    activation : {"tanh", "relu"}
+        Of the model that the draws come from.
+
+    Returns
+    -------
+    array, shape (chain, draw, group, obs)
 
     Raises
     ------
@@ -172,12 +187,17 @@ def predict_groups(
 
 
 def predict_probability(weights: Named, X: ArrayLike) -> Floats:
-    """P(y = 1) of a tanh network of two hidden layers without biases at each point, draw by draw: (draw, obs).
+    """P(y = 1) of a tanh network of two hidden layers without biases at each point, draw by draw.
 
     Parameters
     ----------
-    weights : ``w1`` (draw, feature, hidden_1), ``w2`` (draw, hidden_1, hidden_2), ``w3`` (draw, hidden_2)
-    X : (obs, feature)
+    weights : mapping of arrays
+        ``w1`` (draw, feature, hidden_1), ``w2`` (draw, hidden_1, hidden_2), ``w3`` (draw, hidden_2).
+    X : array_like, shape (obs, feature)
+
+    Returns
+    -------
+    array, shape (draw, obs)
 
     Raises
     ------
@@ -213,12 +233,18 @@ def predict_probability(weights: Named, X: ArrayLike) -> Floats:
 
 
 def predict_classes(weights: Named, X: ArrayLike) -> Floats:
-    """Class probabilities of a tanh network of two hidden layers, draw by draw: (draw, obs, class).
+    """Class probabilities of a tanh network of two hidden layers, draw by draw.
 
     Parameters
     ----------
-    weights : ``w1`` (draw, pixel, hidden_1), ``b1`` (draw, hidden_1), … to ``w3`` and ``b3`` (draw, class)
-    X : (obs, pixel) or (obs, rows, columns), images from 0 to 1
+    weights : mapping of arrays
+        ``w1`` (draw, pixel, hidden_1), ``b1`` (draw, hidden_1), … to ``w3`` and ``b3`` (draw, class).
+    X : array_like, shape (obs, pixel) or (obs, rows, columns)
+        Images from 0 to 1.
+
+    Returns
+    -------
+    array, shape (draw, obs, class)
 
     Raises
     ------
@@ -254,12 +280,17 @@ def predict_classes(weights: Named, X: ArrayLike) -> Floats:
 
 
 def join_groups(trees: Sequence[xr.DataTree]) -> dict[str, Array]:
-    """The weights of groups that were sampled one by one (`sampling.sample_groups`), as `predict_groups` takes them.
+    """The weights of groups that were sampled one by one, as `predict_groups` takes them.
+
+    Parameters
+    ----------
+    trees : sequence of DataTree
+        What `sampling.sample_groups` returns.
 
     Returns
     -------
-    dict
-        w1, w2, … (and b1, …), (chain, draw, group, …) each.
+    dict of arrays, shape (chain, draw, group, …)
+        w1, w2, … (and b1, …).
 
     Raises
     ------

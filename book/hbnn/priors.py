@@ -18,13 +18,16 @@ def draw_new_category(posterior: Named, *, seed: int, n_per_draw: int = 1) -> di
 
     Parameters
     ----------
-    posterior : ``mu1``, ``sd1``, ``mu2``, … of a hierarchical network without biases, (chain, draw, …) each
-    n_per_draw : new groups for each draw of the group's parameters
+    posterior : Dataset or mapping of arrays, shape (chain, draw, …)
+        ``mu1``, ``sd1``, ``mu2``, … of a hierarchical network without biases.
+    seed : int
+    n_per_draw : int
+        New groups for each draw of what groups share.
 
     Returns
     -------
-    dict
-        w1, w2, …, (draw, …) each, draws in the order of chains, hidden units labelled as in the posterior.
+    dict of arrays, shape (draw, …)
+        w1, w2, …, draws in the order of chains, hidden units labelled as in the posterior.
 
     Examples
     --------
@@ -57,8 +60,18 @@ def draw_new_category(posterior: Named, *, seed: int, n_per_draw: int = 1) -> di
 
 
 def align_posterior(posterior: xr.Dataset | xr.DataTree, *, seed: int) -> symmetry.Labelling:
-    """The labelling of each draw (chain * draw) of a hierarchical posterior in which its group means are nearest to
-    their mean, by `symmetry.align`.
+    """Align the group means of a hierarchical posterior, by `symmetry.align`.
+
+    Parameters
+    ----------
+    posterior : Dataset, DataTree or mapping of arrays, shape (chain, draw, …)
+        ``mu1``, ``mu2``, …
+    seed : int
+
+    Returns
+    -------
+    Labelling
+        Of each draw (chain * draw): the one in which its means are nearest to the mean of all.
 
     Examples
     --------
@@ -81,7 +94,15 @@ def align_posterior(posterior: xr.Dataset | xr.DataTree, *, seed: int) -> symmet
 
 
 def flatten(weights: Named) -> Array:
-    """All weights of a network side by side: from (draw, …) each to (draw, weight).
+    """Lay all weights of a network side by side.
+
+    Parameters
+    ----------
+    weights : mapping of arrays, shape (draw, …)
+
+    Returns
+    -------
+    array, shape (draw, weight)
 
     Examples
     --------
@@ -94,17 +115,25 @@ def flatten(weights: Named) -> Array:
 
 
 def fit_normal(weights: Named, *, joint: bool = True) -> tuple[Floats, Floats]:
-    """Mean (weight,) and Cholesky factor (weight, weight) of the covariance of draws of a network's weights.
+    """Fit a normal distribution to draws of a network's weights.
 
     Parameters
     ----------
-    weights : w1, w2, …, (draw, …) each, aligned, or the result has no meaning
-    joint : one covariance over all weights; otherwise one for each layer, layers independent
+    weights : mapping of arrays, shape (draw, …)
+        w1, w2, …, aligned, or the result has no meaning.
+    joint : bool
+        One covariance over all weights; otherwise one for each layer, layers independent.
+
+    Returns
+    -------
+    mean : array, shape (weight,)
+    cholesky : array, shape (weight, weight)
+        Lower Cholesky factor of the covariance.
 
     Raises
     ------
     ValueError
-        For no more draws than weights: their covariance has no Cholesky factor; and for NaN or infinite weights.
+        For no more draws than weights, whose covariance has no such factor; and for NaN or infinite weights.
 
     Examples
     --------
@@ -135,12 +164,20 @@ def fit_normal(weights: Named, *, joint: bool = True) -> tuple[Floats, Floats]:
 
 
 def scale_prior(scales: Sequence[float] | Floats, n_feature: int, n_hidden: Sequence[int]) -> tuple[Floats, Floats]:
-    """Mean zero and one standard deviation for each layer, in the form of `fit_normal`.
+    """Make a prior with mean zero and one standard deviation for each layer, in the form of `fit_normal`.
 
     Parameters
     ----------
-    scales : above 0, one for each layer of weights
-    n_hidden : units in each hidden layer
+    scales : sequence of float
+        Above 0, one for each layer of weights.
+    n_feature : int
+    n_hidden : sequence of int
+        Units in each hidden layer.
+
+    Returns
+    -------
+    mean : array, shape (weight,)
+    cholesky : array, shape (weight, weight)
 
     Examples
     --------
@@ -158,7 +195,15 @@ def scale_prior(scales: Sequence[float] | Floats, n_feature: int, n_hidden: Sequ
 
 
 def measure_scales(weights: Named) -> Floats:
-    """Root mean square of each layer's weights over draws, groups and connections: (layer,).
+    """Root mean square of each layer's weights over draws, groups and connections.
+
+    Parameters
+    ----------
+    weights : mapping of arrays, shape (draw, …)
+
+    Returns
+    -------
+    array, shape (layer,)
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """When a classifier should say "I don't know": scores of doubt, thresholds, and how well they tell images apart.
 
-A doubt is a number for each image, larger where the classifier is less sure, an (obs,) array.
+A doubt is a number for each image, larger where the classifier is less sure: an array of shape (obs,).
 """
 
 from collections.abc import Callable, Sequence
@@ -19,17 +19,24 @@ DOUBTS = ("sd", "max", "entropy", "ignorance")
 
 
 def measure_doubt(draws: ArrayLike) -> dict[str, Floats]:
-    """Four scores of doubt from class probabilities (draw, obs, class), draw by draw; a single network is one draw.
+    """Four scores of doubt from class probabilities.
+
+    Parameters
+    ----------
+    draws : array_like, shape (draw, obs, class)
+        Probabilities, draw by draw; a single network is one draw.
 
     Returns
     -------
-    dict
+    dict of arrays, shape (obs,)
         "sd" (standard deviation over draws of the predicted class's probability, the article's), "max" (1 minus the
         predicted class's mean probability), "entropy" (of the mean probabilities, in bits) and "ignorance" (mutual
-        information of label and weights, in bits), (obs,) each. "sd" and "ignorance" are zero for a single network.
+        information of label and weights, in bits). "sd" and "ignorance" are zero for a single network.
 
-    Source: Depeweg et al. (2018); Hendrycks and Gimpel (2017), A Baseline for Detecting Misclassified and
-    Out-of-Distribution Examples, for "max".
+    References
+    ----------
+    Depeweg et al. (2018), Decomposition of Uncertainty in Bayesian Deep Learning, ICML.
+    Hendrycks and Gimpel (2017), A Baseline for Detecting Misclassified and Out-of-Distribution Examples, for "max".
 
     Examples
     --------
@@ -52,7 +59,16 @@ def measure_doubt(draws: ArrayLike) -> dict[str, Floats]:
 def choose_threshold(doubt: ArrayLike, share: float = 0.99) -> float:
     """The least doubt above which at most 1 - `share` of these images lie: `share` of them are accepted.
 
-    Take them from a validation set: on the images that a threshold is chosen by, its share is no finding.
+    Parameters
+    ----------
+    doubt : array_like, shape (obs,)
+        Of a validation set: on the images that a threshold is chosen by, its share is no finding.
+    share : float
+        Between 0 and 1.
+
+    Returns
+    -------
+    float
 
     Examples
     --------
@@ -71,9 +87,24 @@ def choose_threshold(doubt: ArrayLike, share: float = 0.99) -> float:
 def auroc(inside: ArrayLike, outside: ArrayLike) -> float:
     """Probability that an image from outside raises more doubt than one from inside; ties count one half.
 
-    It is 0.5 where doubt does not tell them apart, 1 where every image from outside raises more.
+    Parameters
+    ----------
+    inside, outside : array_like, shape (obs,)
+        Doubts; their numbers may differ.
 
-    Source: Fawcett (2006), An Introduction to ROC Analysis, Pattern Recognition Letters 27.
+    Returns
+    -------
+    float
+        0.5 where doubt does not tell them apart, 1 where every image from outside raises more.
+
+    Raises
+    ------
+    ImportError
+        Without scikit-learn.
+
+    References
+    ----------
+    Fawcett (2006), An Introduction to ROC Analysis, Pattern Recognition Letters 27.
 
     Examples
     --------
@@ -107,18 +138,25 @@ def bootstrap(
 
     Parameters
     ----------
-    statistic : function of as many arrays as there are samples, to a float or an array of floats
-    samples : images along the first axis
-    clusters : for each sample None or an (obs,): images of one cluster are drawn together
-    n_boot : bootstrap samples
-    level : of the interval
+    statistic : callable
+        Function of as many arrays as there are samples, to a float or an array of floats.
+    samples : sequence of array_like, shape (obs, …)
+    seed : int
+    clusters : sequence of None or array_like, shape (obs,)
+        One for each sample: images of one cluster are drawn together.
+    n_boot : int
+        Bootstrap samples.
+    level : float
+        Of the interval.
 
     Returns
     -------
-    (low, high, error), each as the statistic
+    low, high, error : as the statistic
 
-    Source: Efron and Tibshirani (1993), An Introduction to the Bootstrap; Davison and Hinkley (1997), section 3.8, for
-    drawing clusters.
+    References
+    ----------
+    Efron and Tibshirani (1993), An Introduction to the Bootstrap.
+    Davison and Hinkley (1997), Bootstrap Methods and their Application, section 3.8, for drawing clusters.
 
     Examples
     --------
@@ -161,12 +199,22 @@ def _list_members(sample: Array, cluster: ArrayLike | None) -> Sequence[Array] |
 
 
 def trace_risk(doubt: ArrayLike, correct: ArrayLike) -> tuple[Floats, Floats]:
-    """Coverage and risk, (obs,) each: accept the least doubtful image, the two least doubtful ones, …
+    """Coverage and risk where the least doubtful image is accepted, the two least doubtful ones, …
 
-    Coverage is the share of images that are accepted, risk the error rate among them; `correct` says of each image
-    whether its prediction is right.
+    Parameters
+    ----------
+    doubt : array_like, shape (obs,)
+    correct : array_like of bool, shape (obs,)
+        Whether an image's prediction is right.
 
-    Source: Geifman and El-Yaniv (2017), Selective Classification for Deep Neural Networks, NeurIPS.
+    Returns
+    -------
+    coverage, risk : array, shape (obs,)
+        The share of images that are accepted, and the error rate among them.
+
+    References
+    ----------
+    Geifman and El-Yaniv (2017), Selective Classification for Deep Neural Networks, NeurIPS.
 
     Examples
     --------
@@ -186,7 +234,17 @@ def trace_risk(doubt: ArrayLike, correct: ArrayLike) -> tuple[Floats, Floats]:
 
 
 def warm(p: ArrayLike, temperature: float) -> Floats:
-    """Class probabilities (…, class) at another temperature: above 1 less sure, below 1 surer, the order unchanged.
+    """Class probabilities at another temperature, their order unchanged.
+
+    Parameters
+    ----------
+    p : array_like, shape (…, class)
+    temperature : float
+        Above 1 makes them less sure, below 1 surer.
+
+    Returns
+    -------
+    array, shape (…, class)
 
     Examples
     --------
@@ -202,11 +260,22 @@ def warm(p: ArrayLike, temperature: float) -> Floats:
 
 
 def fit_temperature(p: ArrayLike, y: ArrayLike) -> float:
-    """The temperature at which class probabilities `p` (obs, class) give the labels `y` the highest mean log density.
+    """The temperature at which class probabilities give labels the highest mean log density.
 
-    It is sought between 0.05 and 20, exp(-3) and exp(3). Take both from a validation set.
+    Parameters
+    ----------
+    p : array_like, shape (obs, class)
+        Of a validation set, as its labels.
+    y : array_like of int, shape (obs,)
 
-    Source: Guo et al. (2017), On Calibration of Modern Neural Networks, ICML.
+    Returns
+    -------
+    float
+        Between 0.05 and 20, exp(-3) and exp(3).
+
+    References
+    ----------
+    Guo et al. (2017), On Calibration of Modern Neural Networks, ICML.
 
     Examples
     --------

@@ -31,7 +31,7 @@ _PROGRESS = "BNN_PROGRESS"  # the environment variable that switches progress of
 
 
 def is_watched() -> bool:
-    """Whether somebody sees a progress bar: a terminal or a live notebook, unless BNN_PROGRESS is "off"."""
+    """Whether a progress bar would be seen: in a terminal or a live notebook, unless BNN_PROGRESS is "off"."""
     ipython = sys.modules.get("IPython")
     is_kernel = ipython is not None and hasattr(ipython.get_ipython(), "kernel")
     return os.environ.get(_PROGRESS) != "off" and (is_kernel or sys.stderr.isatty())
@@ -40,8 +40,8 @@ def is_watched() -> bool:
 if not TYPE_CHECKING:
 
     def __getattr__(name):
-        """`ONE_CORE`, for `pm.sample`, made when it is asked for, as whether somebody watches may change: four chains,
-        one after the other. PyMC's own check asks raw weights, which are not identified.
+        """`ONE_CORE`, for `pm.sample`: four chains, one after the other; made on access, as `is_watched` may change.
+        PyMC's own convergence check is of raw weights, which are not identified.
         """
         if name != "ONE_CORE":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -58,10 +58,12 @@ class Advi:
 
     Attributes
     ----------
-    approx : PyMC's approximation
-    loss : (step,), the negative ELBO in nats, estimated at each step from its draws; with minibatches PyMC divides it
-        by (points in the data set / points in a batch)
-    model : the model that it was fitted to
+    approx : pm.variational.Approximation
+    loss : array, shape (step,)
+        The negative ELBO in nats, estimated at each step from its draws; with minibatches PyMC divides it by (points in
+        the data set / points in a batch).
+    model : pm.Model
+        The one that it was fitted to.
 
     Examples
     --------
@@ -100,23 +102,33 @@ def fit_advi(
     """Mean-field ADVI from a narrow start, with PyMC's optimiser or with steps that shrink to nothing.
 
     By default a step is PyMC's own, one draw and windowed Adagrad, which often stops short of the best normals without
-    a sign in its loss. Several draws a step and a rate that falls arrive: 4,000 steps with ``n_mc=16, optimizer=0.03``
-    on the book's flat network.
+    a sign in its loss. With several draws a step and a falling rate the fit converges: on the book's flat network,
+    4,000 steps with ``n_mc=16, optimizer=0.03``.
 
     Parameters
     ----------
-    seed : for the start and for the draws of each step
-    start : "random", standard normal means; "zero", all means 0, where a network without biases is stuck at a saddle;
-        or "fan-in", for wide layers: means of arrays with two axes or more normal with variance 1 / (first axis, the
-        units below), those of others, the biases, 0
-    start_sd : standard deviation of every weight before the first step. PyMC's own is log(2) = 0.69, from which a third
-        of the fits of the book's flat network end in a nearly straight boundary
-    beta : weight of the KL divergence in the ELBO. Only 1 aims at the posterior
-    n_mc : draws for each step, PyMC's `obj_n_mc`
-    optimizer : one of PyMC's, such as `pm.adam(learning_rate=0.002)`; or a number, the rate at which Adam begins, and
-        which falls to 0 along half a cosine; default PyMC's windowed Adagrad
-    backend : "c" needs a compiler
-    callbacks : functions of (approx, losses, step), called after each step
+    model : pm.Model
+    n_steps : int
+    seed : int
+        For the start and for the draws of each step.
+    start : {"random", "zero", "fan-in"}
+        Standard normal means; all means 0, where a network without biases is stuck at a saddle; or, for wide layers,
+        means of arrays with two axes or more normal with variance 1 / (first axis, the units below), and those of
+        others, the biases, 0.
+    start_sd : float
+        Standard deviation of every weight before the first step. PyMC's own is log(2) = 0.69, from which a third of the
+        fits of the book's flat network end in a nearly straight boundary.
+    beta : float
+        Weight of the KL divergence in the ELBO. Only 1 aims at the posterior.
+    n_mc : int
+        Draws for each step, PyMC's `obj_n_mc`.
+    optimizer : callable or float, optional
+        One of PyMC's, such as `pm.adam(learning_rate=0.002)`; or the rate at which Adam begins, and which falls to 0
+        along half a cosine. Default: PyMC's windowed Adagrad.
+    backend : {"numba", "c", "jax"}
+        "c" needs a compiler.
+    callbacks : sequence of callable
+        Functions of (approx, losses, step), called after each step.
 
     Returns
     -------
@@ -130,7 +142,9 @@ def fit_advi(
     KeyboardInterrupt
         When interrupted before the first step was finished.
 
-    Source: Kucukelbir et al. (2017), Automatic Differentiation Variational Inference, JMLR 18.
+    References
+    ----------
+    Kucukelbir et al. (2017), Automatic Differentiation Variational Inference, JMLR 18.
 
     Examples
     --------
@@ -241,10 +255,16 @@ def sample_until(
 
     Parameters
     ----------
-    identify : from the posterior so far (chain, draw, …) to what is identified, as `diagnostics.verdict` takes it
-    args, options : what `sample` takes
-    most : runs of `sample` in all
-    sample : `pm.sample`, or a function that takes and returns the same
+    identify : callable
+        Function of the posterior so far, a Dataset (chain, draw, …), to what is identified, as `diagnostics.verdict`
+        takes it.
+    *args, **options
+        What `sample` takes.
+    random_seed : int
+    most : int
+        Runs of `sample` in all.
+    sample : callable
+        `pm.sample`, or a function that takes and returns the same.
 
     Returns
     -------
@@ -259,7 +279,10 @@ def sample_until(
     KeyboardInterrupt
         When interrupted before the first chain was finished.
 
-    Source: the limits are those of Vehtari et al. (2021); what stopping does to errors: the book, ``convergence``.
+    References
+    ----------
+    Vehtari et al. (2021), Rank-Normalization, Folding, and Localization, Bayesian Analysis 16, for the limits; what
+    stopping does to errors is on the book's page ``convergence``.
 
     Examples
     --------
@@ -316,9 +339,16 @@ def _find_whole(run: xr.DataTree) -> NDArray[np.bool_]:
 
 
 def join_chains(tree: xr.DataTree, run: xr.DataTree) -> xr.DataTree:
-    """The chains of two runs of one model side by side.
+    """Put the chains of two runs of one model, with different seeds, side by side.
 
-    The chains of `run` are numbered on; what has no chains, such as the data, is that of `tree`. Seeds should differ.
+    Parameters
+    ----------
+    tree, run : DataTree
+        The chains of `run` are numbered on; what has no chains, such as the data, is that of `tree`.
+
+    Returns
+    -------
+    DataTree
 
     Raises
     ------
@@ -352,8 +382,15 @@ def join_chains(tree: xr.DataTree, run: xr.DataTree) -> xr.DataTree:
 def compile_nuts(model: pm.Model) -> "CompiledPyMCModel":
     """Compile a model for nutpie once, and sample it with several data sets: ``.with_data(X=…, labels=…)``.
 
-    Deterministic variables of the model are kept unless their shapes follow the data: those of known shape are, and
-    those whose dims are all coords that no data have.
+    Parameters
+    ----------
+    model : pm.Model
+        Its deterministic variables are kept unless their shapes follow the data: those of known shape are, and those
+        whose dims are all coords that no data have.
+
+    Returns
+    -------
+    CompiledPyMCModel
 
     Raises
     ------
@@ -403,9 +440,15 @@ def sample_nuts(
 
     Parameters
     ----------
-    compiled : what `compile_nuts` returns
-    draws, tune : kept and discarded, in each chain
-    cores : chains that run at once; it changes no draw
+    compiled : CompiledPyMCModel
+        What `compile_nuts` returns.
+    seed : int
+    chains : int
+    draws, tune : int
+        Kept and discarded, in each chain.
+    target_accept : float
+    cores : int
+        Chains that run at once; it changes no draw.
 
     Returns
     -------
@@ -417,7 +460,9 @@ def sample_nuts(
     TypeError
         For a `pm.Model`, which `pm.sample` takes.
 
-    Source: Hoffman and Gelman (2014), The No-U-Turn Sampler, JMLR 15.
+    References
+    ----------
+    Hoffman and Gelman (2014), The No-U-Turn Sampler, JMLR 15.
 
     Examples
     --------
@@ -450,6 +495,14 @@ def sample_nuts(
 def derive_seed(seed: int) -> int:
     """The seed that `pm.sample` hands to nutpie.
 
+    Parameters
+    ----------
+    seed : int
+
+    Returns
+    -------
+    int
+
     Examples
     --------
     >>> from hbnn import sampling
@@ -471,11 +524,19 @@ def sample_groups(
 
     Parameters
     ----------
-    compiled : what `compile_nuts` makes of a network of one group, with data named ``X`` and ``labels``
-    X : (group, obs, feature), or an (obs, feature) for each group
-    y : (group, obs), 0 and 1, or an (obs,) for each group
-    seed : each group gets a seed derived from it
-    options : as in `sample_nuts`
+    compiled : CompiledPyMCModel
+        What `compile_nuts` makes of a network of one group, with data named ``X`` and ``labels``.
+    X : sequence of array_like, shape (obs, feature)
+        For each group.
+    y : sequence of array_like of 0 and 1, shape (obs,)
+    seed : int
+        Each group gets a seed derived from it.
+    **options
+        As in `sample_nuts`.
+
+    Returns
+    -------
+    list of DataTree
 
     Raises
     ------

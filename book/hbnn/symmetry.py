@@ -28,8 +28,10 @@ class Labelling:
 
     Attributes
     ----------
-    order : (draw, unit) of int for each hidden layer; the unit that takes place u is order[…, u]
-    sign : (draw, unit) of +1 and -1 for each hidden layer, the sign that it takes there
+    order : tuple of arrays of int, shape (draw, unit)
+        For each hidden layer; the unit that takes place u is order[…, u].
+    sign : tuple of arrays of +1 and -1, shape (draw, unit)
+        For each hidden layer, the sign that it takes there.
 
     Examples
     --------
@@ -59,7 +61,18 @@ class Labelling:
 
 
 def draw_labelling(n_draws: int, n_hidden: Sequence[int], *, seed: int) -> Labelling:
-    """A random signed permutation of each draw's units in each hidden layer, all equally likely.
+    """Draw a random signed permutation of each draw's units in each hidden layer, all equally likely.
+
+    Parameters
+    ----------
+    n_draws : int
+    n_hidden : sequence of int
+        Units in each hidden layer.
+    seed : int
+
+    Returns
+    -------
+    Labelling
 
     Examples
     --------
@@ -83,6 +96,16 @@ def draw_labelling(n_draws: int, n_hidden: Sequence[int], *, seed: int) -> Label
 
 def relabel(labelling: Labelling, weights: Named) -> dict[str, Array]:
     """Relabel the hidden units of every draw. No prediction of a tanh network without biases changes.
+
+    Parameters
+    ----------
+    labelling : Labelling
+    weights : mapping of arrays, shape (draw, …)
+        As the module describes them.
+
+    Returns
+    -------
+    dict of arrays
 
     Raises
     ------
@@ -141,23 +164,32 @@ def align(
 
     Parameters
     ----------
-    weights : as the module describes them
-    reference : the same without the axis of draws; default: the last draw, then the mean of the aligned draws,
-        `n_passes` times
-    seed : for the random starts
-    n_passes : at least 1
-    n_starts : at least 3
+    weights : mapping of arrays, shape (draw, …)
+        As the module describes them.
+    reference : mapping of arrays, optional
+        The same without the axis of draws; default: the last draw, then the mean of the aligned draws, `n_passes`
+        times.
+    seed : int
+        For the random starts.
+    n_passes : int
+        At least 1.
+    n_starts : int
+        At least 3.
 
     Returns
     -------
-    (labelling, reference), the reference that was used last
+    labelling : Labelling
+    reference : mapping of arrays
+        The one that was used last.
 
     Raises
     ------
     ValueError
         For weights that make no network, NaN, or a reference of other shapes.
 
-    Source: weight matching of Ainsworth et al. (2023), Git Re-Basin, ICLR, with signs.
+    References
+    ----------
+    Weight matching of Ainsworth et al. (2023), Git Re-Basin, ICLR, with signs.
 
     Examples
     --------

@@ -66,15 +66,15 @@ def fuse(model: pm.Model, *, strict: bool = True, check: bool = True, dtype: str
 
     Parameters
     ----------
-    model
-        Read only: it is not changed.
-    strict
+    model : pm.Model
+        It is not changed.
+    strict : bool
         Whether a model without a network is an error. False gives it back as it is, with a UserWarning.
-    check
+    check : bool
         Whether to compare what was typed and what is fused, and their gradients, at two random points. It takes about
         a second, and 10 to 40 the first time on a machine for each kind of network.
-    dtype
-        "float64" or "float32", of the arithmetic inside of networks; None: that of the weights.
+    dtype : {"float64", "float32"}, optional
+        Of the arithmetic inside of networks; None: that of the weights.
 
     Returns
     -------
@@ -106,8 +106,6 @@ def fuse(model: pm.Model, *, strict: bool = True, check: bool = True, dtype: str
         For another `dtype`.
     RuntimeError
         When the two differ where they are compared: in what, and by how much.
-
-    Source: `_loglik.network_loglik` and `_output.network_output`; reading the graph is this book's.
 
     Examples
     --------

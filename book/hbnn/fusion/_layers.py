@@ -217,12 +217,16 @@ def is_faster(sizes: Sequence[int], activations: Sequence[Activation], per_group
 
     Parameters
     ----------
-    sizes
+    sizes : sequence of int
         Features, units of each hidden layer, outputs.
-    activations
+    activations : sequence of Activation
         Of the hidden layers.
-    per_group
+    per_group : float
         Points to a group, on average.
+
+    Returns
+    -------
+    bool
 
     Examples
     --------
@@ -244,15 +248,15 @@ class Networks(Op):
 
     Parameters
     ----------
-    n_layers
+    n_layers : int
         Layers of weights, the output layer included.
-    has_bias
+    has_bias : bool
         Whether all layers have biases, or none.
     activation
         See `_output.network_output`.
-    dtype
-        "float64" or "float32", of the arithmetic.
-    in_rows
+    dtype : {"float64", "float32"}
+        Of the arithmetic.
+    in_rows : bool
         Whether points are rows.
     """
 

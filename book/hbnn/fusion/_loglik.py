@@ -242,24 +242,22 @@ def network_loglik(
 
     Parameters
     ----------
-    X
-        (group, obs, feature); or (row, feature), for a single network or with `group`.
-    y
-        Integers 0 and 1, (group, obs) or (row,).
-    weights
-        (group, n_in, n_out), layer by layer, or (n_in, n_out) for a single network; the last one may lack the axis of
-        length 1.
-    biases
-        (group, n_out) or (n_out,), one for each layer, or nothing.
-    group
-        Integers (row,), which network a row belongs to; `_rows.OUTSIDE` for a row that does not count, which has no
-        element in y.
+    X : tensor, shape (group, obs, feature) or (row, feature)
+        Rows for a single network or with `group`.
+    y : tensor of 0 and 1, shape (group, obs) or (row,)
+    weights : sequence of tensors, shape (group, n_in, n_out)
+        Layer by layer, or (n_in, n_out) for a single network; the last one may lack the axis of length 1.
+    biases : sequence of tensors, shape (group, n_out) or (n_out,)
+        One for each layer, or nothing.
+    group : tensor of int, shape (row,), optional
+        Which network a row belongs to; `_rows.OUTSIDE` for a row that does not count, which has no element in y.
     activation, dtype
         See `_output.network_output`.
 
     Returns
     -------
-    scalar, in nats
+    TensorVariable
+        A scalar, in nats.
 
     Raises
     ------
@@ -268,7 +266,9 @@ def network_loglik(
     ValueError
         When shapes do not fit together, or for labels other than 0 and 1; at run time where they are known only then.
 
-    Source: backpropagation, Rumelhart, Hinton and Williams (1986), Nature 323; the arithmetic is this book's.
+    References
+    ----------
+    Rumelhart, Hinton and Williams (1986), Learning Representations by Back-Propagating Errors, Nature 323.
 
     Examples
     --------

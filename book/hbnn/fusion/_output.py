@@ -65,7 +65,7 @@ def _make_forward(activations: tuple[Activation, ...], dtype: str, has_bias: boo
         for g in range(n_groups):
             for start in range(first[g], first[g + 1], CHUNK):
                 m = min(CHUNK, first[g + 1] - start)
-                n = (m + lanes - 1) // lanes * lanes  # points beyond the last one are zeros that nobody reads
+                n = (m + lanes - 1) // lanes * lanes  # points beyond the last one are zeros, never read
                 columns = n + lanes * (m == CHUNK)  # rows of 512 bytes would share few places of the nearest cache
                 h = units[stop : stop + columns * n_rows].reshape(n_rows, columns)
                 for f in range(sizes[0]):
@@ -301,25 +301,24 @@ def network_output(
 
     Parameters
     ----------
-    X
-        (row, feature), or (group, obs, feature).
-    weights
-        (group, n_in, n_out), layer by layer, or (n_in, n_out) for a single network.
-    biases
-        (group, n_out) or (n_out,), one for each layer, or nothing.
-    group
-        Integers (row,), which network a row belongs to; `_rows.OUTSIDE` for none, whose outputs are 0.
-    activation
+    X : tensor, shape (row, feature) or (group, obs, feature)
+    weights : sequence of tensors, shape (group, n_in, n_out)
+        Layer by layer, or (n_in, n_out) for a single network.
+    biases : sequence of tensors, shape (group, n_out) or (n_out,)
+        One for each layer, or nothing.
+    group : tensor of int, shape (row,), optional
+        Which network a row belongs to; `_rows.OUTSIDE` for none, whose outputs are 0.
+    activation : str, (str, float) or tuple of these
         One for all hidden layers, or a tuple with one for each: "tanh", "relu", "sigmoid", "softplus", "gelu",
         "gelu_tanh", "silu", "sin", "elu", "leaky_relu", or ("elu", alpha), ("leaky_relu", slope).
-    dtype
-        "float64" or "float32", of the arithmetic and of what is returned.
-    differentiate_points
+    dtype : {"float64", "float32"}
+        Of the arithmetic and of what is returned.
+    differentiate_points : bool
         Whether X is an unknown, too, and has a gradient.
 
     Returns
     -------
-    (row, output), or (group, obs, output)
+    TensorVariable, shape (row, output) or (group, obs, output)
 
     Raises
     ------
@@ -328,7 +327,9 @@ def network_output(
     ValueError
         When shapes do not fit together, or for a group without weights; at run time where it is known only then.
 
-    Source: backpropagation, Rumelhart, Hinton and Williams (1986), Nature 323; the arithmetic is this book's.
+    References
+    ----------
+    Rumelhart, Hinton and Williams (1986), Learning Representations by Back-Propagating Errors, Nature 323.
 
     Examples
     --------

@@ -6,7 +6,7 @@ that become one or two LLVM instructions each. A vector may also be a block: the
 after the other. LLVM splits what is wider than a register, and the processor works on the parts side by side. The order
 of every sum is written down here, so the bits are the same on every processor with IEEE arithmetic.
 
-These functions exist inside ``numba.njit`` only. Source: Numba manual, "Low-level extension API".
+These functions exist inside ``numba.njit`` only; the Numba manual explains how, under "Low-level extension API".
 """
 
 import operator
@@ -96,7 +96,7 @@ def _call_llvm(builder, name, args):
 
 class Rows(types.Type):
     """Where a contiguous array (row, point) begins and how long its rows are, to be handed on instead of it: an array
-    is seven numbers, and whoever is handed one counts that it is in use.
+    is seven numbers, and each function that takes one counts a reference.
     """
 
     def __init__(self, dtype):
@@ -112,7 +112,7 @@ class _RowsModel(models.StructModel):
 
 @intrinsic
 def get_rows(typingctx, array):
-    """The `Rows` of an array, which somebody else has to keep: an argument of the function that calls this."""
+    """The `Rows` of an array, which the caller must keep alive: one of its own arguments."""
 
     def generate(context, builder, sig, args):
         found = context.make_array(array)(context, builder, args[0])

@@ -86,8 +86,11 @@ def make_kernel() -> Callable:
     (group + 1,), mu (unit,), sd (unit,), sigma, and of the arrays that gradients (units, y, mu, sd) are written to.
 
     With A = H'H of a group's units and S = diag(sd), all is said by M = sigma² I + S A S, one small matrix a group:
-    the posterior covariance of its read-outs is sigma² P with P = S M⁻¹ S. Source: the matrix inversion lemma, as in
-    Rasmussen and Williams (2006), Gaussian Processes for Machine Learning, section 2.1 and A.3.
+    the posterior covariance of its read-outs is sigma² P with P = S M⁻¹ S, by the matrix inversion lemma.
+
+    References
+    ----------
+    Rasmussen and Williams (2006), Gaussian Processes for Machine Learning, sections 2.1 and A.3.
     """
 
     @njit
@@ -217,25 +220,26 @@ def integrate_readouts(units: Any, y: Any, group: Any, mu: Any, sd: Any, sigma: 
     """Symbolic log likelihood of all outcomes, the read-outs of the groups integrated out.
 
     The model is y_i ~ N(units_i · w[group_i], sigma) with w[g] ~ N(mu, diag(sd²)): each group has read-outs of its own,
-    and nobody has to sample them. The sum of the groups' multivariate normal log densities, to rounding error, at the
+    which need not be sampled. The sum of the groups' multivariate normal log densities, to rounding error, at the
     cost of one matrix (unit, unit) a group.
 
     Parameters
     ----------
-    units
-        (row, unit), what the read-outs are applied to: hidden units, and a column of ones for a level.
-    y
-        (row,), the outcome.
-    group
-        Integers (row,), from 0 to the number of groups - 1, in any order; a negative one counts from the end.
-    mu, sd
-        (unit,), mean and standard deviation over groups of each read-out.
-    sigma
-        Scalar or (row,), above 0: the noise's standard deviation, in the unit of y.
+    units : tensor, shape (row, unit)
+        What the read-outs are applied to: hidden units, and a column of ones for a level.
+    y : tensor, shape (row,)
+        The outcome.
+    group : tensor of int, shape (row,)
+        From 0 to the number of groups - 1, in any order; a negative one counts from the end.
+    mu, sd : tensor, shape (unit,)
+        Mean and standard deviation over groups of each read-out.
+    sigma : tensor, scalar or shape (row,)
+        Above 0: the noise's standard deviation, in the unit of y.
 
     Returns
     -------
-    scalar, in nats, for `pm.Potential`, with first derivatives
+    TensorVariable
+        A scalar, in nats, for `pm.Potential`, with first derivatives.
 
     Raises
     ------
@@ -246,8 +250,9 @@ def integrate_readouts(units: Any, y: Any, group: Any, mu: Any, sd: Any, sigma: 
     NotImplementedError
         For second derivatives.
 
-    Source: Rasmussen and Williams (2006), Gaussian Processes for Machine Learning, section 2.1 (Bayesian linear
-    regression); the arithmetic is this book's.
+    References
+    ----------
+    Rasmussen and Williams (2006), Gaussian Processes for Machine Learning, section 2.1 (Bayesian linear regression).
 
     Examples
     --------
@@ -292,29 +297,35 @@ def predict_group(
 
     Parameters
     ----------
-    units_seen
-        (draw, seen, unit), the units at what was observed of this group; seen may be 0.
-    y_seen
-        (seen,), what was observed.
-    units
-        (draw, row, unit), where the outcomes are asked for.
-    mu, sd, sigma
-        (draw, unit), (draw, unit) and (draw,), draws of what the groups share, which this group has not yet informed.
-    sigma_seen
-        (draw, seen), where the noise is not the same everywhere; sigma is then (draw, row), at `units`.
+    units_seen : array_like, shape (draw, seen, unit)
+        The units at what was observed of this group; seen may be 0.
+    y_seen : array_like, shape (seen,)
+        What was observed.
+    units : array_like, shape (draw, row, unit)
+        At the rows to predict.
+    mu, sd : array_like, shape (draw, unit)
+        Draws of what the groups share, which this group has not yet informed.
+    sigma : array_like, shape (draw,)
+        As these; (draw, row), at `units`, with `sigma_seen`.
+    sigma_seen : array_like, shape (draw, seen), optional
+        Where the noise is not the same everywhere.
 
     Returns
     -------
-    log_weight : (draw,), the log density of y_seen under a draw; normalised it is the draw's weight for this group
-    mean, sd : (draw, row), of the outcome, noise included
+    log_weight : array, shape (draw,)
+        The log density of y_seen under a draw; normalised it is the draw's weight for this group.
+    mean, sd : array, shape (draw, row)
+        Of the outcome, noise included.
 
     Raises
     ------
     ValueError
         For shapes that do not fit together, naming the array.
 
-    Source: Rasmussen and Williams (2006), section 2.1; the weights are importance sampling from the posterior of the
-    other groups to that with this one, whose read-outs are integrated exactly (Geweke 1989, Econometrica 57).
+    References
+    ----------
+    Rasmussen and Williams (2006), Gaussian Processes for Machine Learning, section 2.1. Geweke (1989), Econometrica 57,
+    for the weights: importance sampling from the posterior of the other groups to the one with this group.
 
     Examples
     --------

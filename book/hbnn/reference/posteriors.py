@@ -47,9 +47,12 @@ class Posterior:
 
     Attributes
     ----------
-    name : the data's name and the model's
-    data : as the Stan program and the PyMC model read them
-    unknowns, functionals : names and shapes
+    name : str
+        The data's name and the model's.
+    data : dict of arrays
+        As the Stan program and the PyMC model read them.
+    unknowns, functionals : dict of tuple
+        Shapes by names.
 
     Examples
     --------
@@ -80,13 +83,17 @@ class Posterior:
         ]
 
     def compute(self, unknowns: Named) -> dict[str, Array]:
-        """The functionals of draws of the unknowns, (chain, draw, …) each.
+        """Compute the functionals of draws of the unknowns.
 
         Parameters
         ----------
-        unknowns : (chain, draw, …) each, with the names and shapes of `Posterior.unknowns`; for the hierarchical
-            network also ``w1``, ``w2``, ``w3`` (chain, draw, group, …), the weights of each group, beside ``sd1``,
-            ``sd2`` and ``sd3``
+        unknowns : mapping of arrays, shape (chain, draw, …)
+            With the names and shapes of `Posterior.unknowns`; for the hierarchical network also ``w1``, ``w2``, ``w3``
+            (chain, draw, group, …), the weights of each group, beside ``sd1``, ``sd2`` and ``sd3``.
+
+        Returns
+        -------
+        dict of arrays, shape (chain, draw, …)
 
         Raises
         ------
@@ -113,7 +120,16 @@ class Posterior:
 
 @lru_cache
 def load_posterior(name: str) -> Posterior:
-    """A posterior by its name, one of `NAMES`; ValueError for another.
+    """Load a posterior by its name.
+
+    Parameters
+    ----------
+    name : str
+        One of `NAMES`; ValueError for another.
+
+    Returns
+    -------
+    Posterior
 
     Examples
     --------
@@ -139,12 +155,17 @@ def read_data(name: str) -> dict[str, Array]:
 
 
 def read_chains(name: str) -> list[dict[str, list[float]]]:
-    """The reference draws of a posterior: of each chain, the values of each functional.
+    """Read the reference draws of a posterior.
 
     Parameters
     ----------
-    name
+    name : str
         One of `NAMES`.
+
+    Returns
+    -------
+    list of dict of list of float
+        Of each chain, the values of each functional.
 
     Raises
     ------
@@ -190,7 +211,16 @@ def fetch_draws() -> Path:
 
 
 def build_posterior(name: str) -> pm.Model:
-    """The PyMC model of a posterior, by the program in ``models/pymc`` of the database; names as `load_posterior`.
+    """Build the PyMC model of a posterior, by the program in ``models/pymc`` of the database.
+
+    Parameters
+    ----------
+    name : str
+        One of `NAMES`.
+
+    Returns
+    -------
+    pm.Model
 
     Examples
     --------
@@ -331,15 +361,19 @@ def _compute_iris(data: dict[str, Array], draws: dict[str, Array]) -> dict[str, 
 
 
 def score_test(name: str, unknowns: Named, level: float = 0.9) -> dict[str, float]:
-    """What draws of `BUMPS` or `IRIS` predict of the rows that were held back.
+    """Score what draws of `BUMPS` or `IRIS` predict of the rows that were held back.
 
     Parameters
     ----------
-    unknowns : as `Posterior.compute` takes them
+    name : str
+    unknowns : mapping of arrays, shape (chain, draw, …)
+        As `Posterior.compute` takes them.
+    level : float
+        Of the intervals.
 
     Returns
     -------
-    dict
+    dict of float
         "lpd", the mean log predictive density of a row (nats), and "coverage", the share of rows in central intervals
         of this level or, for classes, among the likeliest ones that reach it together.
 

@@ -1,4 +1,4 @@
-"""Score anybody's draws against reference posteriors: is the sampler right, or only fast?
+"""Score the draws of any sampler against reference posteriors: is the sampler right, or only fast?
 
     python -m hbnn.reference FILE                      an ArviZ netCDF file, or a CSV with columns chain, draw, p[1], …
     python -m hbnn.reference FILE --posterior NAME     where names and shapes fit several
@@ -47,9 +47,12 @@ class Reference:
 
     Attributes
     ----------
-    names : one for each functional
-    draws : (draw, functional), each column sorted
-    ess : (functional,), effective draws, the lesser of bulk and tail, and never more than there are draws
+    names : list of str
+        Of the functionals.
+    draws : array, shape (draw, functional)
+        Each column sorted.
+    ess : array, shape (functional,)
+        Effective draws, the lesser of bulk and tail, and never more than there are draws.
     """
 
     names: list[str]
@@ -63,14 +66,20 @@ class DrawScore:
 
     Attributes
     ----------
-    posterior : its name
-    names : one for each functional
-    n_chains, n_draws : chains, and draws of all of them together
-    bias, bias_error : (functional,), units of posterior sd; the error is of both sides
-    spread, spread_error : (functional,), the draws' sd over the reference's, on the same scale
-    rhat, ess, ess_tail : (functional,), R-hat, which judges nothing, and the effective draws of bulk and tails, at most
-        `n_draws`; all of the draws alone
-    limit : `distance` above which a functional is too far away, in errors; it grows with the count of functionals
+    posterior : str
+        Its name.
+    names : list of str
+        Of the functionals.
+    n_chains, n_draws : int
+        Chains, and draws of all of them together.
+    bias, bias_error : array, shape (functional,)
+        Units of posterior sd; the error is of both sides.
+    spread, spread_error : array, shape (functional,)
+        The draws' sd over the reference's, on the same scale.
+    rhat, ess, ess_tail : array, shape (functional,)
+        R-hat, which judges nothing, and the effective draws of bulk and tails, at most `n_draws`; of the draws alone.
+    limit : float
+        `distance` above which a functional is too far away, in errors; it grows with the count of functionals.
 
     Examples
     --------
@@ -160,7 +169,16 @@ class DrawScore:
 
 @lru_cache
 def load_reference(name: str) -> Reference:
-    """The reference draws of a posterior; ValueError for a name that there is not.
+    """Load the reference draws of a posterior.
+
+    Parameters
+    ----------
+    name : str
+        ValueError for a name that does not exist.
+
+    Returns
+    -------
+    Reference
 
     Examples
     --------
@@ -182,7 +200,7 @@ def make_reference(names: list[str], draws: Floats) -> Reference:
 
 
 def round_digits(values: ArrayLike) -> Floats:
-    """Numbers of as many digits as the database keeps. Where many probabilities round to 1, all of them are alike."""
+    """Round to as many digits as the database keeps: probabilities that round to 1 there are then equal."""
     values = np.asarray(values, float)
     power = 10.0 ** (_DIGITS - 1 - np.floor(np.log10(np.where(values == 0, 1, abs(values)))))
     return np.round(values * power) / power
@@ -222,11 +240,17 @@ def score_draws(
 
     Parameters
     ----------
-    draws : (chain, draw, …) each, or a DataTree with a group "posterior": the functionals of
-        ``load_posterior(name).functionals``, or the model's unknowns. Draws known to be independent may be cut into
-        chains as one likes
-    name : the posterior; None finds it from names and shapes
-    reference : in place of the stored one, for tests of the scorer itself
+    draws : mapping of arrays, shape (chain, draw, …), or DataTree with a group "posterior"
+        The functionals of ``load_posterior(name).functionals``, or the model's unknowns. Draws known to be independent
+        may be cut into chains at will.
+    name : str, optional
+        The posterior; None finds it from names and shapes.
+    reference : Reference, optional
+        In place of the stored one, for tests of the scorer itself.
+
+    Returns
+    -------
+    DrawScore
 
     Raises
     ------
@@ -294,14 +318,21 @@ def compare_draws(values: Floats, reference: Reference, name: str = "") -> DrawS
     )
 
 
-# --- what somebody hands in
+# --- reading draws and files
 
 
 def read_draws(source: Named | xr.DataTree | str | Path) -> dict[str, Floats]:
-    """Draws by their names, (chain, draw, …) each, from what `score_draws` takes or a netCDF or CSV file.
+    """Read draws by their names.
 
-    A CSV has a row for each draw, a column ``chain``, perhaps one called ``draw``, and one for each number: ``p[1]``,
-    ``w1[2,3]``, counted from 1, or with dots as CmdStan has them, ``p.1``.
+    Parameters
+    ----------
+    source : mapping of arrays, Dataset, DataTree, str or Path
+        What `score_draws` takes, or a netCDF or CSV file. A CSV has a row for each draw, a column ``chain``, perhaps
+        one called ``draw``, and one for each number: ``p[1]``, ``w1[2,3]``, counted from 1, or ``p.1`` as in CmdStan.
+
+    Returns
+    -------
+    dict of arrays, shape (chain, draw, …)
 
     Examples
     --------
