@@ -312,7 +312,7 @@ def test_what_is_not_finished_is_not_to_be_trusted(opened):
 
 
 def test_a_verdict_says_what_it_found(moons):
-    say = "async verdict => Object.values((await import('/_static/live/words.js')).sayVerdict(verdict)).join(' ')"
+    say = "async verdict => Object.values((await import('/_static/live/report.js')).sayVerdict(verdict)).join(' ')"
     fine = {"rhat": 1.004, "ess": 1500, "essTail": 1400, "converged": True, "reasons": []}
     failed = fine | {"rhat": 1.2, "ess": 9, "divergences": 40, "converged": False, "reasons": ["ess", "divergences"]}
     assert AGREE.match(moons[0].evaluate(say, fine))
@@ -323,7 +323,7 @@ def test_a_verdict_says_what_it_found(moons):
 
 
 def test_a_long_run_says_how_long(moons):
-    say = """async seconds => (await import('/_static/live/words.js')).sayProgress(
+    say = """async seconds => (await import('/_static/live/report.js')).sayProgress(
       [{ tuning: true, done: 0.5 }, { tuning: true, done: 0.25 }], { tune: 400, draws: 500 }, seconds)"""
     assert moons[0].evaluate(say, 1).endswith("225 of 400 steps. Not yet to be trusted.")
     assert moons[0].evaluate(say, 8).endswith("Not yet to be trusted. About 25 seconds to go.")
@@ -451,7 +451,7 @@ def test_the_reader_draws_in_a_category_of_their_own_and_a_link_brings_it_back(t
 
 def test_a_hand_points_to_where_attacks_lie_and_a_boundary_is_traced_where_a_map_says_one_half(moons):
     ask = """async ([right, up]) => {
-      const { readHand, measureDeviations } = await import("/_static/live/groups.js");
+      const { readHand, measureDeviations } = await import("/_static/live/tie.js");
       const { makeGrid, traceBoundary } = await import("/_static/live/paint.js");
       const grid = makeGrid(31);
       const height = Array.from({ length: 961 }, (_, i) => grid[2 * i] * right + grid[2 * i + 1] * up);

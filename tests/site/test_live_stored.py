@@ -228,7 +228,7 @@ MOVES = [  # on one pad, one after another
 
 
 def test_what_is_on_the_pad_after_each_move():
-    code = """const pad = new (await use("drawing")).Drawing();
+    code = """const pad = new (await use("ink")).Drawing();
       return data.moves.map(([name, given]) => {
         pad[name](given);
         const { strokes, image, down, cursor } = pad;

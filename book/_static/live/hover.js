@@ -2,8 +2,7 @@
 // Maps of the chapter `flat_advi` that answer: what the networks behind a map say at the point under the mouse, under a
 // finger, or under a cross that the arrow keys move. A page without this script shows the pictures as they are.
 import { askNetworks, unpackMethods } from "./plane.js";
-import { fetchAbout, fetchDraws, make, whenNear } from "./stored.js";
-import { makeRow, showAnswer, write } from "./strip.js";
+import { fetchAbout, fetchDraws, make, makeDrawing, whenNear } from "./stored.js";
 
 /** @typedef {{ box: number[], x: number[], y: number[], title: string, method: string }} Panel */
 
@@ -14,6 +13,59 @@ const HINT = "Move over a map or touch it. By keyboard: arrow keys, and A, B, C 
 
 /** A number that is not outside of two others. */
 const keep = (/** @type {number} */ value, /** @type {number[]} */ [low, high]) => Math.min(Math.max(value, low), high);
+
+// What networks say of a point: their probabilities as a strip from 0 to 1, and three numbers.
+
+const BINS = 40, HIGH = 20;  // of the strip
+const FEW = 20;  // draws or fewer are shown one by one
+const STRETCHED = { viewBox: `0 0 100 ${HIGH}`, preserveAspectRatio: "none", "aria-hidden": "true" };
+
+/** A number as a page writes it. */
+const write = (/** @type {number} */ value) => value.toFixed(2).replace("-", "−");
+
+/**
+ * Make the row of a method: its name, the strip of its draws, the numbers.
+ * @param {string} method
+ * @param {number} draws
+ * @param {string | undefined} color
+ */
+function makeRow(method, draws, color) {
+  const bars = makeDrawing("path", { class: "bars" }), mean = makeDrawing("path", { class: "mean" });
+  const strip = makeDrawing("svg", STRETCHED, bars, mean), words = make("span", { class: "hover-words" });
+  const name = draws > FEW ? method : `the ${draws} maps`;
+  const element = make("div", { class: "hover-row" }, make("span", { class: "hover-method" }, name),
+    make("span", { class: "hover-strip" }, make("span", {}, "0"), strip, make("span", {}, "1")), words);
+  if (color) element.style.setProperty("--method", color);
+  return { method, name, element, bars, mean, words };
+}
+
+/**
+ * Show an answer in its row.
+ * @param {ReturnType<typeof makeRow>} row
+ * @param {import("./plane.js").Answer} answer
+ * @returns {string} the answer in words
+ */
+function showAnswer({ name, bars, mean, words }, answer) {
+  bars.setAttribute("d", answer.p.length > FEW ? drawBars(answer.p) : drawEach(answer.p));
+  mean.setAttribute("d", `M${100 * answer.mean} 0v${HIGH}`);
+  const numbers = [["P(attack)", write(answer.mean)], ["noise", write(answer.noise)],
+    ["ignorance", `${write(answer.ignorance)} bits`]];
+  words.replaceChildren(...numbers.map(([key, value]) => make("span", {}, `${key} `, make("b", {}, value), " ")));
+  return `${name}: ${numbers.map((pair) => pair.join(" ")).join(", ")}.`;
+}
+
+/** How many draws say what, the most of them as high as the strip, and a few high enough to be seen. */
+function drawBars(/** @type {Float64Array} */ p) {
+  const counts = new Array(BINS).fill(0), wide = 100 / BINS;
+  p.forEach((value) => { counts[Math.min(Math.floor(value * BINS), BINS - 1)] += 1; });
+  const most = Math.max(...counts), rise = (/** @type {number} */ n) => HIGH * (0.1 + (0.9 * n) / most);
+  return counts.map((n, k) => (n ? `M${k * wide} ${HIGH}v${-rise(n)}h${wide}v${rise(n)}z` : "")).join("");
+}
+
+/** Each of a few draws as a bar of its own. */
+function drawEach(/** @type {Float64Array} */ p) {
+  return Array.from(p, (value) => `M${(99 * value).toFixed(2)} ${HIGH}v${-0.7 * HIGH}h1v${0.7 * HIGH}z`).join("");
+}
 
 /** One figure: its panels, the cross in each of them, and what is said below. */
 class Figure {

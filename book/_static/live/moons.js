@@ -4,10 +4,11 @@
 import { CLASS_NAMES, startPad } from "./pad.js";
 import { findPlace, makeGrid, paintBoundary, paintCursor, paintMap, paintPoints, traceBoundary } from "./paint.js";
 import { PRESETS, SDS, WIDTHS, readHash, writeHash, writePoints } from "./points.js";
-import { SETTINGS, SPOKEN, STRIP, listen, makeReport, writeHelp } from "./report.js";
+import {
+  CLIMBS, FAILED, SETTINGS, SPOKEN, STRIP, listen, makeReport, sayAdvi, sayPlace, writeHelp,
+} from "./report.js";
 import { advise, sample } from "./sampler.js";
 import { makeRun, paintOnFrames, put, watchTheme } from "./watch.js";
-import { CLIMBS, FAILED, sayAdvi, sayPlace } from "./words.js";
 
 /** @typedef {import("./points.js").Drawing} Drawing */
 /** @typedef {{mean: Float32Array, noise: Float32Array, ignorance: Float32Array}} Maps */
