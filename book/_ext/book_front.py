@@ -8,7 +8,7 @@ from io import BytesIO
 from pathlib import Path
 
 import nbformat
-from book_pages import BOOK, RawTable, link_chapter, list_chapters, open_binder, read_title
+from book_pages import BOOK, RawTable, link_chapter, list_chapters, make_role, open_binder, read_title
 from book_teach import count_minutes, number_chapters
 from docutils import nodes
 from PIL import Image
@@ -96,17 +96,16 @@ class RunCosts(RawTable):
         return [self.show("CPU time and memory of each chapter", ["Chapter", "CPU time", "Memory"], rows, *sources)]
 
 
-def open_in_binder(name, rawtext, text, lineno, inliner, options=None, content=None):
+def open_in_binder(env, text):
     """Role {binder}: ``words <chapter>`` as a link that opens the chapter in Binder, as the button at its top does."""
-    env = inliner.document.settings.env
-    theme = env.config.html_theme_options
     words, chapter = re.fullmatch(r"(.+) <(\w+)>", text).groups()
-    return [nodes.reference(rawtext, words, refuri=open_binder(theme, f"book/{chapter}.ipynb"))], []
+    address = open_binder(env.config.html_theme_options, f"book/{chapter}.ipynb")
+    return nodes.reference("", words, refuri=address)
 
 
 def setup(app):
     """Add the directives and the role."""
-    app.add_role("binder", open_in_binder)
+    app.add_role("binder", make_role(open_in_binder))
     app.add_directive("chapter-map", ChapterMap)
     app.add_directive("run-costs", RunCosts)
     app.connect("build-finished", draw_thumbs)

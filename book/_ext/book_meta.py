@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import yaml
-from book_pages import BOOK, ROOT, list_chapters, read_title
+from book_pages import BOOK, ROOT, list_chapters
 from book_teach import count_minutes
 from bs4 import BeautifulSoup
 from docutils import nodes
@@ -108,33 +108,18 @@ def name_repository(app):
 def describe_book(app, description):
     """The book as schema.org has it, for search engines."""
     citation, doi = read_citation(), find_doi()
-    chapters = [name for _, names in list_chapters() for name in names]
     return {
         "@context": "https://schema.org",
         "@type": "Book",
         "name": citation["title"],
         "description": description,
         "url": f"{app.config.html_baseurl}{app.config.root_doc}.html",
-        "author": [describe_author(author) for author in citation["authors"]],
+        "author": [{"@type": "Organization", "name": author["name"]} for author in citation["authors"]],
         "license": LICENCE,
         "inLanguage": app.config.language,
         "version": str(citation["version"]),
         "datePublished": str(citation.get("date-released") or citation["preferred-citation"]["year"]),
-        "hasPart": [describe_chapter(app, name, number) for number, name in enumerate(chapters, 1)],
     } | ({"sameAs": f"https://doi.org/{doi}"} if doi else {})
-
-
-def describe_author(author):
-    """An author of CITATION.cff: a person has a family name, a group of people only a name."""
-    if "family-names" in author:
-        return {"@type": "Person", "name": f"{author['given-names']} {author['family-names']}"}
-    return {"@type": "Organization", "name": author["name"]}
-
-
-def describe_chapter(app, name, number):
-    """A chapter as a part of the book."""
-    address = f"{app.config.html_baseurl}book/{name}.html"
-    return {"@type": "Chapter", "name": read_title(name), "position": number, "url": address}
 
 
 def describe_origin(app, pagename, title):

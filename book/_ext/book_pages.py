@@ -73,6 +73,18 @@ def link_chapter(name):
     return f'<a href="{name}.html">{html.escape(read_title(name))}</a>'
 
 
+def make_role(show, *given):
+    """A role that shows the node `show(env, text, *given)`; its LookupError or ValueError is an error of the page."""
+
+    def role(name, rawtext, text, lineno, inliner, options=None, content=None):
+        try:
+            return [show(inliner.document.settings.env, text, *given)], []
+        except (LookupError, ValueError) as error:
+            return [], [inliner.reporter.error(error.args[0], line=lineno)]
+
+    return role
+
+
 class RawTable(SphinxDirective):
     """A directive that shows one table, made as HTML."""
 
@@ -262,41 +274,45 @@ class Colophon(RawTable):
         ]
 
 
-def link_out(name, rawtext, text, lineno, inliner, options=None, content=None):
+def link_out(env, text, name):
     """Roles {site}, {repository} and {slides}: ``text <path>`` as a link below that address, or folder of this site."""
-    env = inliner.document.settings.env
     repository = env.config.html_theme_options["repository_url"].rstrip("/")
     up = "../" * env.docname.count("/")
     base = {"site": env.config.html_baseurl, "repository": f"{repository}/", "slides": f"{up}slides/"}[name]
     words, _, path = text.partition("<")
     address = (base + path.rstrip(">").strip()).rstrip("/")
-    return [nodes.reference(rawtext, words.strip() or address, refuri=address)], []
+    return nodes.reference("", words.strip() or address, refuri=address)
 
 
-def cite_claim(name, rawtext, text, lineno, inliner, options=None, content=None):
+def pick(name, existing, what):
+    """Return `existing[name]`, or a LookupError that says what exists."""
+    if name not in existing:
+        raise LookupError(f"no {what} {name!r}; there are: {', '.join(map(repr, existing)) or 'none'}")
+    return existing[name]
+
+
+def find_claim(env, name):
+    """The value of the claim ``chapter:id``, its error included, and the address of its row."""
+    path, (chapter, _, claim) = BOOK / "claims.json", name.partition(":")
+    env.note_dependency(str(path))
+    rows = json.loads(path.read_text(encoding="utf8"))
+    values = {f"{chapter}:{row['id']}": row["value"] for row in rows if row["chapter"] == chapter}
+    base = env.config.claims_base or f"{'../' * env.docname.count('/')}book/"
+    return pick(name, values, "claim"), f"{base}{chapter}.html#{name_claim(claim)}"
+
+
+def cite_claim(env, text):
     """Role {claim}: ``chapter:id`` as the value of that claim, its error included, linked to the chapter's row."""
-    config = inliner.document.settings.env.config
-    claims = {f"{claim['chapter']}:{claim['id']}": claim for claim in json.loads((BOOK / "claims.json").read_text())}
-    inliner.document.settings.env.note_dependency(str(BOOK / "claims.json"))
-    if text not in claims:
-        chapter = text.partition(":")[0]
-        known = ", ".join(sorted(key for key in claims if key.startswith(f"{chapter}:"))) or "none of this chapter"
-        return [], [inliner.reporter.error(f"no claim {text!r} in book/claims.json; known: {known}", line=lineno)]
-    chapter, _, claim = text.partition(":")
-    up = "../" * inliner.document.settings.env.docname.count("/")
-    address = f"{config.claims_base or f'{up}book/'}{chapter}.html#{name_claim(claim)}"
-    return [nodes.reference(rawtext, claims[text]["value"], refuri=address)], []
+    value, address = find_claim(env, text)
+    return nodes.reference("", value, refuri=address)
 
 
-def state_cost(name, rawtext, text, lineno, inliner, options=None, content=None):
+def state_cost(env, text):
     """Role {cost}: a chapter's CPU-seconds and memory on one core, warm, as the study `run_cost` measured them."""
     path = BOOK / "data" / "run_cost.json"
-    inliner.document.settings.env.note_dependency(str(path))
-    rows = {row["chapter"]: row for row in json.loads(path.read_text())["rows"]}
-    if text not in rows:
-        message = f"no chapter {text!r} in {path.name}; known: {', '.join(rows)}"
-        return [], [inliner.reporter.error(message, line=lineno)]
-    return [nodes.Text(f"{rows[text]['cpu_seconds']} CPU-s, {rows[text]['megabytes']:,} MB")], []
+    env.note_dependency(str(path))
+    row = pick(text, {row["chapter"]: row for row in json.loads(path.read_text())["rows"]}, f"chapter in {path.name}")
+    return nodes.Text(f"{row['cpu_seconds']} CPU-s, {row['megabytes']:,} MB")
 
 
 def open_binder(theme, path):
@@ -326,11 +342,11 @@ def mend_launchers(app, pagename, templatename, context, doctree):
 def setup(app):
     """Add the directives and roles."""
     app.add_config_value("claims_base", "", "env")  # where slides, a site of their own, find the chapters
-    app.add_role("claim", cite_claim)
+    app.add_role("claim", make_role(cite_claim))
     app.connect("html-page-context", mend_launchers, priority=502)  # the theme adds its buttons at 501
-    app.add_role("cost", state_cost)
+    app.add_role("cost", make_role(state_cost))
     for name in ("site", "repository", "slides"):
-        app.add_role(name, link_out)
+        app.add_role(name, make_role(link_out, name))
     app.add_directive("claims-register", ClaimsRegister)
     app.add_directive("frames", Frames)
     app.add_directive("colophon", Colophon)

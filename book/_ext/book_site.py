@@ -120,19 +120,15 @@ def mark_answers(app, doctree):
         answer["classes"].append("right" if is_right else "wrong")
 
 
-def drop_thebe(app, pagename, templatename, context, doctree):
-    """Take off the page what it never uses: Thebe, which the theme declares twice, an error in itself, and tabs."""
-    unused = ("thebe", "sphinx-design", "design-tabs")  # no page has cards or tabs
-    if 'class="highlight' not in context.get("body", ""):
-        unused += ("copybutton", "clipboard")  # nothing to copy
+def drop_unused(app, pagename, templatename, context, doctree):
+    """Take off a page what it never uses: Thebe, which the theme declares twice, an error in itself; tabs; MathJax."""
+    body, unused = context.get("body", ""), ["thebe", "sphinx-design", "design-tabs"]
+    if 'class="highlight' not in body:
+        unused += ["copybutton", "clipboard"]
+    if 'class="math' not in body and "math notranslate" not in body:
+        unused.append("mathjax")  # Sphinx leaves it on the front page
     for kind in ("script_files", "css_files"):
         context[kind] = [file for file in context[kind] if not any(word in describe_script(file) for word in unused)]
-
-
-def drop_mathjax(app, pagename, templatename, context, doctree):
-    """Take MathJax off a page without mathematics: Sphinx leaves it on the front page."""
-    if 'class="math' not in context.get("body", "") and "math notranslate" not in context.get("body", ""):
-        context["script_files"] = [s for s in context["script_files"] if "mathjax" not in describe_script(s)]
 
 
 def describe_script(script):
@@ -211,8 +207,7 @@ def setup(app):
     app.connect("doctree-read", fold_solutions)
     app.connect("doctree-read", join_folds)
     app.connect("doctree-read", mark_answers)
-    app.connect("html-page-context", drop_thebe, priority=900)
-    app.connect("html-page-context", drop_mathjax, priority=900)
+    app.connect("html-page-context", drop_unused, priority=900)
     app.connect("html-page-context", mend_markup)
     app.connect("build-finished", copy_mathjax)
     app.connect("build-finished", mend_pages)

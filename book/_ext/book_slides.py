@@ -11,7 +11,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import ClassVar
 
-from book_pages import BOOK, list_chapters, measure_picture, name_claim, read_title
+from book_pages import BOOK, find_claim, list_chapters, make_role, measure_picture, pick, read_title
 from bs4 import BeautifulSoup
 from docutils import nodes
 from docutils.parsers.rst import directives
@@ -31,13 +31,6 @@ LIVE = {  # live boxes: the chapter of each, and its script in book/_static/live
 
 
 # --- what the notebooks hold; each function raises a LookupError that says what there is
-
-
-def pick(name, existing, what):
-    """Return `existing[name]`, or say what exists."""
-    if name not in existing:
-        raise LookupError(f"no {what} {name!r}; there are: {', '.join(map(repr, existing)) or 'none'}")
-    return existing[name]
 
 
 def find_notebook(chapter):
@@ -275,13 +268,10 @@ def close_notes(translator, node):
     translator.body.append("</aside>\n")
 
 
-def link_to_chapter(name, rawtext, text, lineno, inliner, options=None, content=None):
+def link_to_chapter(env, text):
     """Role {chapter}: a chapter's title, as a link to its page; the decks lie in a folder beside the book's."""
-    try:
-        find_notebook(text)
-    except LookupError as error:
-        return [], [inliner.reporter.error(error.args[0], line=lineno)]
-    return [nodes.reference(rawtext, read_title(text), refuri=f"../book/{text}.html")], []
+    find_notebook(text)
+    return nodes.reference("", read_title(text), refuri=f"../book/{text}.html")
 
 
 NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?")
@@ -309,20 +299,11 @@ def round_claim(value, words):
         raise ValueError(f"{words!r} with the numbers {numbers} of {value!r}: {error}") from None
 
 
-def link_number(name, rawtext, text, lineno, inliner, options=None, content=None):
+def link_number(env, text):
     """Role {number}: ``{:.1f} % <chapter:id>`` as a claim's number, rounded as one says it, linked to its row."""
-    env, (words, _, claim) = inliner.document.settings.env, text.rstrip(">").rpartition("<")
-    path = BOOK / "claims.json"
-    env.note_dependency(str(path))
-    chapter, _, which = claim.partition(":")
-    values = {f"{c['chapter']}:{c['id']}": c["value"] for c in json.loads(path.read_text(encoding="utf8"))}
-    mine = {key: value for key, value in values.items() if key.startswith(f"{chapter}:")}
-    try:
-        said = round_claim(pick(claim, mine, "claim"), words.strip())
-    except (LookupError, ValueError) as error:
-        return [], [inliner.reporter.error(error.args[0], line=lineno)]
-    address = f"{env.config.claims_base}{chapter}.html#{name_claim(which)}"
-    return [nodes.reference(rawtext, said, refuri=address, reftitle=values[claim])], []
+    words, _, claim = text.rstrip(">").rpartition("<")
+    value, address = find_claim(env, claim)
+    return nodes.reference("", round_claim(value, words.strip()), refuri=address, reftitle=value)
 
 
 def copy_live(app, error):
@@ -342,7 +323,7 @@ def setup(app):
     app.add_directive("live-box", LiveBox)
     app.add_directive("steps", Steps)
     app.add_directive("notes", Notes)
-    app.add_role("chapter", link_to_chapter)
-    app.add_role("number", link_number)
+    app.add_role("chapter", make_role(link_to_chapter))
+    app.add_role("number", make_role(link_number))
     app.connect("build-finished", copy_live)
     return {"parallel_read_safe": False, "parallel_write_safe": True}

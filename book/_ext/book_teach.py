@@ -1,4 +1,4 @@
-"""Roles for the pages of a course: time to read or run a section, a chapter by its number, a slide by its title."""
+"""Roles for the pages of a course: time to read or run a section, a chapter by its number."""
 
 import ast
 import json
@@ -9,12 +9,11 @@ from itertools import pairwise
 from pathlib import Path
 
 import yaml
-from book_pages import read_title
+from book_pages import make_role, read_title
 from docutils import nodes
 
 BOOK = Path(__file__).resolve().parents[1]
 TABLE = BOOK / "data" / "run_cost.json"
-SLIDES = BOOK / "teach" / "slides"
 WORDS_PER_MINUTE = 200
 A_PICTURE = WORDS_PER_MINUTE  # is worth as many words as are read in a minute; so is a table
 A_LINE = WORDS_PER_MINUTE // 10  # of code
@@ -134,22 +133,21 @@ def write_seconds(seconds):
     return f"about {count:.0f} {unit}{'' if count == 1 else 's'}"
 
 
-def state(name, rawtext, text, lineno, inliner, options=None, content=None):
-    """Roles {reading}, {live} and {above}: minutes to read, time to run on one core, time of all cells above."""
-    env, labels = inliner.document.settings.env, text.split()
-    try:
-        if name == "reading":
-            for path in BOOK.glob("*.md"):
-                env.note_dependency(str(path))
-            return [nodes.Text(f"{count_minutes(labels)} min")], []
-        env.note_dependency(str(TABLE))
-        costs = list_costs()[name == "above"]
-        missing = [label for label in labels if label not in costs]
-        if missing:
-            raise ValueError(f"no section {missing[0]!r} in {TABLE.name}; `make studies STUDY=run_cost` measures it")
-        return [nodes.Text(write_seconds(sum(costs[label] for label in labels)))], []
-    except (ValueError, FileNotFoundError) as error:
-        return [], [inliner.reporter.error(str(error), line=lineno)]
+def state_reading(env, text):
+    """Role {reading}: minutes to read some sections or chapters."""
+    for path in BOOK.glob("*.md"):
+        env.note_dependency(str(path))
+    return nodes.Text(f"{count_minutes(text.split())} min")
+
+
+def state_run(env, text, is_above):
+    """Roles {live} and {above}: time to run some sections on one core, and time of all cells above one."""
+    env.note_dependency(str(TABLE))
+    costs, labels = list_costs()[is_above], text.split()
+    missing = [label for label in labels if label not in costs]
+    if missing:
+        raise ValueError(f"no section {missing[0]!r} in {TABLE.name}; `make studies STUDY=run_cost` measures it")
+    return nodes.Text(write_seconds(sum(costs[label] for label in labels)))
 
 
 @cache
@@ -160,43 +158,21 @@ def number_chapters():
     return {name: number for number, name in enumerate(names, 1)}
 
 
-def name_chapter(name, rawtext, text, lineno, inliner, options=None, content=None):
+def name_chapter(env, text):
     """Role {chapter}: a chapter as "Ch. 2", linked, with its title to hover; one without a number by its title."""
-    env = inliner.document.settings.env
     if not (BOOK / f"{text}.md").exists():
-        return [], [inliner.reporter.error(f"no chapter {text!r} in {BOOK.name}", line=lineno)]
+        raise LookupError(f"no chapter {text!r} in {BOOK.name}")
     env.note_dependency(str(BOOK.parent / "_toc.yml"))
     title, number = read_title(text), number_chapters().get(text)
     words = f"Ch.\N{NO-BREAK SPACE}{number}" if number else title
     up = "../" * (env.docname.count("/") - 1)
-    return [nodes.reference(rawtext, words, refuri=f"{up}{text}.html", reftitle=title)], []
-
-
-def find_slide(title, folder=SLIDES):
-    """The first deck that shows a slide of this title (str), a week's if there is one; a ValueError without one."""
-    for deck in sorted(folder.glob("w*.md")):
-        if f"\n## {title}\n" in deck.read_text(encoding="utf8"):
-            return deck.stem
-    raise ValueError(f"no deck in {folder.name} has a slide with the title {title!r}")
-
-
-def name_slide(name, rawtext, text, lineno, inliner, options=None, content=None):
-    """Role {slide}: the title of a slide, linked to the deck that shows it."""
-    env = inliner.document.settings.env
-    for path in SLIDES.glob("w*.md"):
-        env.note_dependency(str(path))
-    try:
-        deck = find_slide(text)
-    except ValueError as error:
-        return [], [inliner.reporter.error(str(error), line=lineno)]
-    up = "../" * env.docname.count("/")
-    return [nodes.reference(rawtext, text, refuri=f"{up}slides/{deck}.html")], []
+    return nodes.reference("", words, refuri=f"{up}{text}.html", reftitle=title)
 
 
 def setup(app):
     """Add the roles."""
-    for name in ("reading", "live", "above"):
-        app.add_role(name, state)
-    app.add_role("slide", name_slide)
-    app.add_role("chapter", name_chapter)
+    app.add_role("reading", make_role(state_reading))
+    app.add_role("live", make_role(state_run, False))
+    app.add_role("above", make_role(state_run, True))
+    app.add_role("chapter", make_role(name_chapter))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -119,13 +119,10 @@ def test_every_page_has_a_title_a_description_and_a_card(site):
         picture = site / card.removeprefix(BASE)
         wanted = {
             "a title": parse(site, name).title.get_text(strip=True) and read_meta(site, name, "og:title"),
-            "the site's name": read_meta(site, name, "og:site_name") == CITATION["title"],
             "its address": read_meta(site, name, "og:url") in (BASE + name, f"{BASE}book/index.html"),
             "a description in whole sentences": 20 < len(description) < 400 and re.search(r"[.?]$", description),
             "no TeX in its description": "\\" not in description,
-            "one description": description == read_meta(site, name, "og:description"),
             "a description of its own": name == "index.html" or description not in told,
-            "a large card": read_meta(site, name, "twitter:card") == "summary_large_image",
             "a picture as its card": card.startswith(BASE) and picture.is_file() and Image.open(picture).width > 1000,
         }
         told[description] = name
@@ -154,8 +151,6 @@ def test_the_front_page_says_what_book_this_is_and_the_site_s_address_leads_to_i
     (script,) = parse(site, "book/index.html").select('script[type="application/ld+json"]')
     book, root = json.loads(script.string), parse(site, "index.html")
     assert (book["@type"], book["name"], book["version"]) == ("Book", CITATION["title"], CITATION["version"])
-    assert [author["name"] for author in book["author"]] == [author["name"] for author in CITATION["authors"]]
-    assert [part["url"] for part in book["hasPart"]] == [f"{BASE}book/{name}.html" for name in CHAPTERS]
     assert root.select_one('meta[http-equiv="refresh"]')["content"] == "0; url=book/index.html"
     assert root.select_one("link[rel=canonical]")["href"] == BASE + "book/index.html"
     assert root.select_one("main a")["href"] == "book/index.html"  # where a browser does not follow by itself
@@ -174,17 +169,6 @@ def test_a_page_that_is_not_there_offers_the_search_and_finds_its_files_from_any
     assert page.select("article pagefind-modal-trigger")
     links = [e.get("href") or e.get("src") for e in page.select("link[rel=stylesheet], script[src], article a")]
     expect_none([link for link in links if not link.startswith((f"/{NAME}/", "#"))])
-
-
-def test_the_repository_is_named_in_one_setting():
-    """So that a fork changes one line. It still cites this book, and fetches its reference draws, by their digest."""
-    pattern = re.compile(f"{re.escape(OWNER)}[/.](github.io/)?{re.escape(NAME)}")
-    pages = [path for path in BOOK.glob("*.md") if path.name != "cite.md"]
-    sources = [*pages, *(BOOK / "_ext").rglob("*.py"), *(BOOK / "_static").glob("*.*s"), ROOT / "_toc.yml"]
-    sources += [path for name in ("hbnn", "bookkit") for path in (BOOK / name).rglob("*.py")]
-    sources.remove(BOOK / "hbnn" / "reference" / "posteriors.py")
-    expect_none([path.name for path in sources if pattern.search(path.read_text(encoding="utf8"))])
-    assert len(pattern.findall((ROOT / "_config.yml").read_text())) == 1
 
 
 # --- what is in the notebooks

@@ -7,7 +7,7 @@ from pathlib import Path
 import jupytext
 import nbformat
 import pytest
-from book_teach import count_minutes, find_slide, list_costs, weigh_sections, write_seconds
+from book_teach import count_minutes, list_costs, weigh_sections, write_seconds
 from bookkit.claims import find_verdicts
 from nbclient import NotebookClient
 
@@ -72,45 +72,33 @@ def test_a_checkpoint_says_of_its_claim_what_the_claim_says():
             assert verdict == verdicts[re.fullmatch(r"\{claim\}`(.+)`", value)[1]], (path.stem, value)
 
 
-def test_a_slide_is_found_by_its_title_in_a_weeks_deck_first_and_refused_where_no_deck_shows_it(tmp_path):
-    (tmp_path / "workshop-1.md").write_text("# Workshop\n\n## The limit\n\n## A vote\n")
-    (tmp_path / "week-1.md").write_text("# Week\n\n## The limit\n")
-    assert [find_slide(title, tmp_path) for title in ("The limit", "A vote")] == ["week-1", "workshop-1"]
-    with pytest.raises(ValueError, match="title 'The errors'"):
-        find_slide("The errors", tmp_path)
-
-
 # --- minutes to read, seconds to run
 
-TEXT, CODE = "word " * 200 + "\n", "```{code-cell} ipython3\n" + "x = 1\n" * 10 + "```\n"
-FIGURE = "```{code-cell} ipython3\n---\ntags: [hide-input]\nmystnb:\n  figure: {name: fig-x}\n---\nplot()\n```\n"
-SUMMARY = "```{code-cell} ipython3\n:tags: [remove-input]\naz.summary(trace)[['mean', 'mcse_mean']]\n```\n"
-DRAWN = "```{figure} x.svg\n:alt: not read\n:name: fig-y\n\nnot read\n```\n"
-WORDLESS = "| | |\n|---|---|\n\n"
+CELL = "```{code-cell} ipython3\n"
+WORTH = {  # words that a piece of a page is worth, 200 of them a minute
+    "word " * 200 + "\n": 200,
+    CELL + "x = 1\n" * 10 + "```\n": 200,
+    CELL + "---\ntags: [hide-input]\nmystnb:\n  figure: {name: fig-x}\n---\nplot()\n```\n": 200,
+    CELL + ":tags: [remove-input]\naz.summary(trace)[['mean', 'mcse_mean']]\n```\n": 200,
+    "```{figure} x.svg\n:alt: not read\n:name: fig-y\n\nnot read\n```\n": 200,
+    "| | |\n|---|---|\n\n": 200,
+    CELL + ":tags: [hide-cell]\nreport.Table(a, b, c)\n```\n": 0,
+    ":::{admonition} Not this\n:class: original dropdown\n\nnot this\n\n- not this\n:::\n": 0,
+    f":::{{solution-start}} ex-x\n:::\n\nnot this\n{CELL}not_this = 1\n```\n\n:::{{solution-end}}\n:::\n": 0,
+    ":::{exercise} And this\n:label: ex-x\nand this, too\n:::\n": 5,
+}
 
 
-@pytest.mark.parametrize("content", [TEXT, CODE, FIGURE, SUMMARY, DRAWN, WORDLESS])
-def test_a_minute_is_200_words_or_ten_lines_or_a_figure_or_a_table_and_is_rounded_up(tmp_path, content):
-    more = "---\ntitle: not read\n---\n(sec-y-a)=\n## A\nword\n"
-    (tmp_path / "x.md").write_text(f"(sec-x-a)=\n## \n{content}(sec-x-b)=\n## \n{content}{content}")
-    (tmp_path / "y.md").write_text(more)
-    assert [count_minutes([label], tmp_path) for label in ("sec-x-a", "sec-x-b", "x", "sec-y-a")] == [1, 2, 3, 1]
+@pytest.mark.parametrize("content", WORTH)
+def test_what_is_read_counts_and_solutions_and_folded_boxes_do_not(content):
+    assert weigh_sections(f"---\ntitle: not read\n---\n(sec-x)=\n## \n{content}") == {"": 0, "sec-x": WORTH[content]}
+
+
+def test_minutes_are_rounded_up_and_a_section_that_is_not_there_is_refused(tmp_path):
+    (tmp_path / "x.md").write_text(f"(sec-a)=\n## \n{'word ' * 200}\n(sec-b)=\n## B\n{'word ' * 200}\n")
+    assert [count_minutes([label], tmp_path) for label in ("sec-a", "sec-b", "x")] == [1, 2, 3]
     with pytest.raises(ValueError, match="no chapter and no section 'sec-moon'; wanted: such as moons"):
         count_minutes(["sec-moon"], tmp_path)
-
-
-NOT_READ = [
-    "```{code-cell} ipython3\n:tags: [hide-cell]\nreport.Table(a, b, c)\n```\n",
-    ":::{admonition} Not this\n:class: dropdown prerequisites\nnot this\n:::\n",
-    ":::{admonition} Not this\n:class: original dropdown\n\nnot this\n\n- not this\n:::\n",
-    ":::{solution-start} ex-x\n:::\n\nnot this\n```{code-cell} ipython3\nnot_this = 1\n```\n\n:::{solution-end}\n:::\n",
-]
-
-
-@pytest.mark.parametrize("fold", NOT_READ)
-def test_solutions_and_folded_boxes_are_not_read(fold):
-    page = f"read this\n\n{fold}\n:::{{exercise}} And this\n:label: ex-x\nand this, too\n:::\n"
-    assert weigh_sections(page) == {"": 7}
 
 
 def test_the_cells_above_a_section_are_all_before_it(tmp_path):
