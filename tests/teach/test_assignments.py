@@ -212,19 +212,6 @@ def test_a_mistake_in_one_part_costs_nothing_in_the_others(name):
 
 
 LEANING = {
-    "a forward of many networks at once": {
-        "forward": """
-def forward(w1, w2, w3, X):
-    hidden = np.tanh(np.tanh(X @ w1) @ w2)
-    return 1 / (1 + np.exp(-np.matmul(hidden, w3[..., None])[..., 0]))
-""",
-        "prior": """
-def prior_share_sure(n_draws, seed):
-    p = forward(*draw_weights(n_draws, seed=seed), np.array([[2.0, 0.0]]))[:, 0]
-    sure = (p < 0.05) | (p > 0.95)
-    return sure.mean(), sure.std() / np.sqrt(n_draws)
-""",
-    },
     "a split of all batches at once": {
         "split": """
 def split(draws):
@@ -241,19 +228,6 @@ def more_ignorance(far, near):
     return whole, np.subtract(*batches).std(ddof=1) / np.sqrt(20)
 """,
     },
-    "a log density of the whole grid at once": {
-        "marginal": """
-def log_marginal(x, s, mu, tau):
-    return norm.logpdf(x, mu, np.hypot(s, tau)).sum(axis=-1)
-""",
-        "grid": """
-def grid_posterior(x, s, mus, taus):
-    mu, tau = np.meshgrid(mus, taus, indexing="ij")
-    log_p = log_marginal(x, s, mu[..., None], tau[..., None]) - mu**2 / 2 - tau**2 / 2
-    p = np.exp(log_p - log_p.max())
-    return p / p.sum()
-""",
-    },
     "names of the notebook for scratch": {
         "prior": "X, y, moons, draw_weights_of = np.array([[2.0, 0.0]]), 1, None, draw_weights\n" + "{prior}",
         "combine": "estimate, sd, rng = 1, 2, 3\n" + "{combine}",
@@ -268,23 +242,6 @@ def test_right_answers_that_lean_on_each_other_or_use_the_notebooks_names_lose_n
     for title, cells in LEANING.items():
         own = {part: text.replace(f"{{{part}}}", solutions[part]) for part, text in cells.items() if part in solutions}
         assert grade_here(name, solutions | own) == (full, []), title
-
-
-@pytest.mark.slow
-def test_a_wrong_forward_pass_costs_its_own_part_alone_where_the_log_posterior_asks_it():
-    wrong = {
-        "forward": "def forward(w1, w2, w3, X):\n    return 1 / (1 + np.exp(-np.tanh(np.tanh(X @ w1) @ w2.T) @ w3))",
-        "posterior": """
-def log_posterior(w1, w2, w3, X, y):
-    p = forward(w1, w2, w3, X)
-    with np.errstate(divide="ignore"):
-        logit = np.clip(np.log(p) - np.log1p(-p), -1e4, 1e4)
-    log_prior = -sum(np.sum(w**2) for w in (w1, w2, w3)) / 2 - 20 * np.log(2 * np.pi)
-    return log_prior + np.sum(y * logit - np.logaddexp(0, logit))
-""",
-    }
-    points, _ = grade_here("a1-moons", list_answers("a1-moons", "solution") | wrong)
-    assert {test for test, found in points.items() if not found} == {"forward-test", "posterior-far-test"}
 
 
 @pytest.mark.parametrize("name", RUN)
