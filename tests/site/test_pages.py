@@ -8,10 +8,8 @@ from urllib.parse import unquote, urlsplit
 
 import nbformat
 import pytest
-from book_front import read_plain
 from book_meta import summarise
-from book_search import prepare, spell_formula
-from book_site import wrap_line
+from book_search import prepare
 from docutils.core import publish_doctree
 from tools import frames
 from tools.browser import find_axe_violations, open_context, open_page, open_tab
@@ -27,22 +25,13 @@ QUERIES = {  # a page that is among the first three, by a section
     "R-hat": "glossary.html#term-R-hat",
     "MCMC": "glossary.html#term-MCMC",
     "partial pooling": "glossary.html#term-multilevel-model",
-    "credible interval": "moons.html#what-the-program-did-and-whether-it-worked",
-    "few-shot": "informed_priors.html#five-points",
     "fit_advi": "api_sampling.html#hbnn.sampling.fit_advi",
     "GPU": "engines.html#when-does-a-gpu-pay",
-    "mcmc diagnostics": "convergence.html#the-verdict-line-by-line",
-    "pytorch": "flat_advi.html#the-network-in-pymc",
     "dropout": "replication.html#who-is-in-the-table-and-what-each-was-given",
     "missing data": "own_data.html#from-a-table-to-a-split",
     "how long does it take": "running.html#run-it-yourself",
     "predict new group": "own_file.html#a-hive-that-nobody-has-weighed",
-    "out of distribution": "digits.html#what-should-it-say-to-an-a",
-    "save model": "running.html#without-sampling",
-    "overfitting": "unpooled.html#the-prior-or-the-data",
     "variational inference": "primer.html#advi-fit-a-normal-to-the-hill",
-    "small data": "informed_priors.html#five-points",
-    "slides": "teach/index.html#slides",
     "pytorch shrinkage": "flat_advi.html#the-network-in-pymc",  # on no page are both
 }
 SEARCH = """async ([root, query]) => {
@@ -103,22 +92,17 @@ def test_the_search_fits_and_axe_finds_nothing(address, chromium, width, theme, 
         assert find_axe_violations(page) == []
 
 
-def test_headings_terms_and_names_carry_the_ids_that_results_lead_to():
+def test_headings_terms_and_names_carry_the_ids_that_results_lead_to_and_formulas_become_text():
     page = prepare(
         '<article class="a"><section id="noise">\n<span id="sec-page-noise"></span><h2>Noise</h2><p>An <em>error</em>, '
-        r'<span class="math notranslate nohighlight">\(\sigma &lt; 1\)</span></p></section>'
+        r'<span class="math notranslate nohighlight">\(\mathrm{N}(0, \sigma) &lt; 1\)</span></p></section>'
         '<dt id="term-x">x</dt><dt class="sig sig-object py" id="hbnn.f">f</dt></article>',
         2,
     )
     assert '<article data-pagefind-body data-pagefind-weight="2" class="a">' in page
     assert '<h2 id="noise" data-pagefind-weight="8">Noise</h2>' in page
-    assert '<em data-pagefind-weight="6">error,</em> σ &lt; 1</p>' in page
+    assert '<em data-pagefind-weight="6">error,</em> N(0, σ) &lt; 1</p>' in page
     assert '<h3 id="term-x" data-pagefind-weight="8">x</h3><h3 id="hbnn.f" data-pagefind-weight="8">f</h3>' in page
-
-
-def test_formulas_become_plain_text():
-    assert spell_formula(r"\mathrm{N}(0, 1)") == "N(0, 1)"
-    assert spell_formula(r"w_g = \mu + \sigma z_g") == "w_g = μ + σ z_g"
 
 
 # --- descriptions
@@ -136,40 +120,7 @@ def test_a_description_is_a_page_s_first_sentences(text, summary):
     assert summarise(publish_doctree(f"One\n===\n\n{text}\n\nTwo\n===\n\nMore.")) == summary
 
 
-@pytest.mark.parametrize(
-    ("markup", "plain"),
-    [
-        ("see [one network](flat_advi.ipynb), by *ADVI*", "see one network, by ADVI"),
-        ("a {term}`control <controls>` and `total_size`", "a control and total_size"),
-    ],
-)
-def test_a_promise_has_no_markup(markup, plain):
-    assert read_plain(markup) == plain
-
-
-# --- the front page, and what the bar and the pictures offer
-
-
-@pytest.mark.parametrize(("width", "height"), [(1366, 768), (390, 844)])
-def test_the_first_screen_says_it_all(address, chromium, width, height):
-    with open_page(chromium, f"{address}book/index.html", width=width) as (page, _):
-        page.set_viewport_size({"width": width, "height": height})
-        words = ("Start reading", "Run in Binder", "MIT")
-        for what in ("img", "strong", *(f":is(a, p):has-text('{text}')" for text in words)):
-            box = page.locator(f".hero {what}").first.bounding_box()
-            assert box["y"] > 0, what
-            assert box["y"] + box["height"] <= height, what
-
-
-def test_the_keyboard_opens_the_menu_on_a_phone_and_closes_it(address, chromium):
-    with open_page(chromium, f"{address}book/index.html", width=390) as (page, _):
-        menu = page.locator(".bd-sidebar-primary, #pst-primary-sidebar-modal").filter(has_text="Two moons")
-        assert menu.filter(visible=True).count() == 0
-        page.locator("button.primary-toggle").first.focus()
-        page.keyboard.press("Enter")
-        menu.filter(visible=True).first.wait_for()
-        page.keyboard.press("Escape")
-        menu.filter(visible=True).first.wait_for(state="hidden")
+# --- what the bar and the pictures offer
 
 
 def test_one_switch_opens_all_code_and_is_remembered(address, chromium):
@@ -201,10 +152,10 @@ def test_a_link_into_a_fold_opens_it(address, chromium):
         assert log.complaints == []
 
 
-@pytest.mark.parametrize(("name", "figure"), [("moons", "fig-moons-tasks"), ("unpooled", "fig-unpooled-six")])
-def test_a_picture_grows_and_says_what_it_shows(address, chromium, name, figure):
-    with open_page(chromium, f"{address}book/{name}.html", width=390) as (page, log):
-        box, picture, button = (page.locator(f"#{figure} {part}") for part in (".growing", "img", "button.enlarge"))
+def test_a_picture_grows_and_says_what_it_shows(address, chromium):
+    with open_page(chromium, f"{address}book/unpooled.html", width=390) as (page, log):
+        figure = page.locator("#fig-unpooled-six")
+        box, picture, button = map(figure.locator, (".growing", "img", "button.enlarge"))
         assert box.bounding_box()["width"] <= 390
         assert button.get_attribute("aria-label").startswith("Enlarge Fig. ")
         button.press("Enter")
@@ -282,12 +233,12 @@ def test_the_arrow_keys_move_a_slider(address, chromium, name):
 # --- code whose lines wrap
 
 
-def test_a_line_gets_a_box_of_its_own_that_knows_its_indent_and_the_line_break_stays_outside():
-    assert wrap_line('    <span class="n">x</span>\n') == (
-        '<span class="line" style="--indent: 4">    <span class="n">x</span></span>\n'
-    )
-    assert wrap_line("x\n") == '<span class="line">x</span>\n'
-    assert wrap_line("\n") == "\n"
+def copy(page, button):
+    """Press a button that copies, and return what it copied."""
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    button.click()
+    page.wait_for_function("navigator.clipboard.readText()")
+    return page.evaluate("navigator.clipboard.readText()")
 
 
 def test_code_that_wraps_is_copied_as_it_was_written_and_hangs(address, chromium):
@@ -298,11 +249,8 @@ def test_code_that_wraps_is_copied_as_it_was_written_and_hangs(address, chromium
     assert "\n\n\n" in source  # lines without a character, too
     with open_page(chromium, f"{address}book/own_file.html", width=390) as (page, _):
         box = page.locator("div.cell_input", has_text=start).first
-        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
         box.hover()
-        box.locator("button.copybtn").click()
-        page.wait_for_function("navigator.clipboard.readText()")
-        assert page.evaluate("navigator.clipboard.readText()") == source
+        assert copy(page, box.locator("button.copybtn")) == source
         selected = box.locator("pre").evaluate("e => (getSelection().selectAllChildren(e), getSelection().toString())")
         assert selected.rstrip("\n") == source
         line = box.locator(".line", has_text=wrapped)
@@ -311,8 +259,5 @@ def test_code_that_wraps_is_copied_as_it_was_written_and_hangs(address, chromium
 
 def test_an_example_is_copied_without_its_prompts_and_output(address, chromium):
     with open_page(chromium, f"{address}book/api_sampling.html") as (page, _):
-        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-        page.locator('dl:has(> dt[id="hbnn.sampling.derive_seed"]) button.copybtn').click()
-        page.wait_for_function("navigator.clipboard.readText()")
-        copied = page.evaluate("navigator.clipboard.readText()")
-    assert copied.split("\n") == ["from hbnn import sampling", "sampling.derive_seed(1)"]
+        button = page.locator('dl:has(> dt[id="hbnn.sampling.derive_seed"]) button.copybtn')
+        assert copy(page, button) == "from hbnn import sampling\nsampling.derive_seed(1)"
