@@ -1,4 +1,4 @@
-"""Teach nbval to compare numbers by their errors, to look at pictures, and to choose chapters.
+"""Teach nbval to compare numbers by their errors, and pictures, and to choose chapters.
 
 nbval alone compares text letter by letter, leaves out pictures and metadata, passes a cell that was never
 executed, and obeys tags that switch it off. This plugin (named in pyproject.toml, so that it is in force for
@@ -8,7 +8,6 @@ it takes only chapters that have changed and a few that stand for the rest, and 
 
 import os
 from functools import cache
-from pathlib import Path
 
 import nbformat
 from bookkit.repo import BOOK, ask_git
@@ -73,16 +72,10 @@ def _compare_outputs(self, test, ref, skip_compare=None):
     """Compare fresh outputs (`test`) with the stored ones (`ref`); called by nbval for every cell."""
     written = self.parent.nb.metadata.get("bnn", {}).get("machine", {})
     odd = [name for name, value in machine().items() if written.get(name) != value]
-    level = outputs.set_level(_count_estimates(Path(self.path).parent))
-    complaints = outputs.compare_outputs(ref, test, level, strict=written == machine())
+    complaints = outputs.compare_outputs(ref, test, strict=written == machine())
     mode = f"written under other settings: {', '.join(odd)}" if odd else "written under these settings"
     self.comparison_traceback = [f"cell {self.cell_num}, {complaint} [{mode}]" for complaint in complaints]
     return not complaints
-
-
-@cache
-def _count_estimates(folder):
-    return outputs.count_estimates(sorted(folder.glob("*.ipynb")))
 
 
 # --- which are run again
@@ -93,29 +86,34 @@ def choose():
     """Why each chapter is run again: dict of name to str, "" where it is not."""
     found = {}
     for path in sorted(BOOK.glob("*.ipynb")):
-        nb = nbformat.read(path, as_version=4)
-        reason = find_change(nb, [nb, *read_base(path)])
+        reason = find_change(nbformat.read(path, as_version=4), read_base(path))
         found[path.stem] = reason or ("stands for others" if path.stem in FIXED else "")
     return found
 
 
-def find_change(nb, written):
-    """What a notebook depends on that is not as some notebooks say they were written with: str, "" for nothing."""
-    present = chapters.stamp(nb)
+def find_change(nb, base=None):
+    """What a notebook depends on that is not as it was when it was written, or what it says that is not as on main (its
+    `base`, None where the file is the same): str, "" for nothing."""
+    present, written = chapters.stamp(nb), nb.metadata.get("bnn", {}).get("stamp", {})
     for name, what in {"code": "its code or tables", "lock": "lock", "numbers": "hbnn.NUMBERS"}.items():
-        if any(old.metadata.get("bnn", {}).get("stamp", {}).get(name) != present[name] for old in written):
+        if written.get(name) != present[name]:
             return f"{what} changed"
-    return ""
+    return "code or outputs are not those of main" if base and list_code(nb) != list_code(base) else ""
+
+
+def list_code(nb):
+    """Source and outputs of a notebook's code cells."""
+    return [(cell.source, cell.outputs) for cell in nb.cells if cell.cell_type == "code"]
 
 
 def read_base(path):
-    """A notebook as it was where this branch left main, if it was another file: list of none or one."""
+    """A notebook as it was where this branch left main, empty where it is new; None where it is the same file."""
     base = ask_git("merge-base", "HEAD", "origin/main") or ask_git("merge-base", "HEAD", "main")
     name = f"book/{path.name}"
     if not base or name not in list_changed(base):
-        return []
+        return None
     old = ask_git("show", f"{base}:{name}")
-    return [nbformat.reads(old, as_version=4) if old else nbformat.v4.new_notebook()]
+    return nbformat.reads(old, as_version=4) if old else nbformat.v4.new_notebook()
 
 
 @cache

@@ -61,25 +61,14 @@ def _make_profile():
     return tempfile.TemporaryDirectory(prefix="hbnn-ipython-")
 
 
-def digest_code(nb):
-    """Digest the sources of a notebook's code cells in their order: what has to be run again when it changes (str)."""
-    sources = [cell.source for cell in nb.cells if cell.cell_type == "code"]
-    return digest(sources)
+def list_sources(nb):
+    """List the sources of a notebook's code cells: what has to be run again when it changes."""
+    return [cell.source for cell in nb.cells if cell.cell_type == "code"]
 
 
 def stamp(nb):
     """What outputs are computed under, the settings of the machine apart (dict): see `versions.stamp`."""
-    return versions.stamp("\n".join(cell.source for cell in nb.cells if cell.cell_type == "code"))
-
-
-def seal(nb):
-    """Digest all that was written when a notebook was executed: its outputs, and where they come from (str).
-
-    Another one than is stored tells that something was edited by hand.
-    """
-    outputs = [[cell.execution_count, cell.outputs] for cell in nb.cells if cell.cell_type == "code"]
-    origin = {key: value for key, value in nb.metadata.get("bnn", {}).items() if key != "seal"}
-    return digest([outputs, origin])
+    return versions.stamp("\n".join(list_sources(nb)))
 
 
 def join_streams(outputs):
@@ -129,8 +118,7 @@ def execute(path, again=True):
 def _reuse(nb, target):
     """Take the outputs from the notebook that is there, if a run would write the same; returns whether it was so."""
     old = _read(target)
-    expected = {"source": digest_code(nb), "stamp": stamp(nb), "machine": versions.machine(), "seal": seal(old)}
-    same = old.metadata.get("bnn") == expected
+    same = old.metadata.get("bnn") == {"stamp": stamp(nb), "machine": versions.machine()} and _has_code(old, nb)
     if same:
         _take_outputs(old, nb)
     return same
@@ -147,12 +135,11 @@ def _read(target):
 def bring_in_step(path):
     """Write a chapter's prose into its notebook, where the code is that which was run; nothing is executed.
 
-    Returns whether it was written: it was there, untouched since it was executed, and said something else.
+    Returns whether it was written: it was there, and said something else.
     """
     nb, target = jupytext.read(path, fmt="md:myst"), Path(path).with_suffix(".ipynb")
     old = _read(target)
-    origin = old.metadata.get("bnn", {})
-    if (origin.get("source"), origin.get("seal")) != (digest_code(nb), seal(old)):
+    if not _has_code(old, nb):
         return False
     _name_cells(nb)
     _take_outputs(old, nb)
@@ -162,6 +149,12 @@ def bring_in_step(path):
         return False
     _write(nb, target)
     return True
+
+
+def _has_code(old, nb):
+    """Whether an older notebook was executed with the code of another, and the tables as they are."""
+    executed = old.metadata.get("bnn", {}).get("stamp", {}).get("code")
+    return list_sources(old) == list_sources(nb) and executed == stamp(nb)["code"]
 
 
 def _take_outputs(old, nb):
@@ -212,8 +205,7 @@ def _settle(nb):
     # the header that jupytext read holds its version number
     nb.metadata["jupytext"] = {"formats": "ipynb,md:myst"}
     nb.metadata["language_info"] = dict(LANGUAGE)
-    nb.metadata["bnn"] = {"source": digest_code(nb), "stamp": stamp(nb), "machine": versions.machine()}
-    nb.metadata["bnn"]["seal"] = seal(nb)
+    nb.metadata["bnn"] = {"stamp": stamp(nb), "machine": versions.machine()}
     nb.nbformat, nb.nbformat_minor = 4, 5
 
 

@@ -26,36 +26,31 @@ EVASIVE_COMMENTS = re.compile(r"^\s*#+\s*(NBVAL_SKIP|NBVAL_RAISES_EXCEPTION)\s*$
 IGNORING_COMMENTS = re.compile(r"^\s*#+\s*(NBVAL_IGNORE_OUTPUT|PYTEST_VALIDATE_IGNORE_OUTPUT)\s*$", re.MULTILINE)
 REASON = re.compile(r"^\s*# output ignored: \S+", re.MULTILINE)
 
-# --- randomness: who needs a seed, and what it is called there
+# what draws at random, in PyMC, nutpie, scikit-learn, SciPy and NumPy, and what a seed is called there
 SEED_NAMES = {"random_seed", "random_state", "seed", "rng"}
-PYMC = {
-    "sample", "fit", "sample_prior_predictive", "sample_posterior_predictive", "sample_smc", "draw",
-    "ADVI", "FullRankADVI", "SVGD", "ASVGD", "init_nuts",
-    "compile",  # approx.sample_node only builds a graph: what compiles it must be given the seed
-}  # fmt: skip
-SKLEARN = {
-    "train_test_split", "make_moons", "make_blobs", "make_circles", "make_classification", "make_regression",
-    "make_gaussian_quantiles", "RandomForestClassifier", "RandomForestRegressor", "ExtraTreesClassifier",
-    "MLPClassifier", "MLPRegressor", "GradientBoostingClassifier", "HistGradientBoostingClassifier",
-    "BaggingClassifier", "SGDClassifier", "KMeans", "MiniBatchKMeans", "GaussianMixture", "TSNE", "ShuffleSplit",
-    "StratifiedShuffleSplit", "GroupShuffleSplit", "RepeatedKFold", "RepeatedStratifiedKFold", "RandomizedSearchCV",
-    "permutation_importance", "resample", "shuffle", "RBFSampler", "Nystroem",
-}  # fmt: skip
-SCIPY = {
+DRAWS = {
+    "sample", "pm.fit", "pm.compile", "sample_prior_predictive", "sample_posterior_predictive", "sample_smc", "draw",
+    "rvs", "ADVI", "FullRankADVI", "SVGD", "train_test_split", "make_moons", "make_blobs", "make_circles",
+    "make_classification", "make_regression", "RandomForestClassifier", "RandomForestRegressor", "ExtraTreesClassifier",
+    "MLPClassifier", "MLPRegressor", "GradientBoostingClassifier", "KMeans", "TSNE", "ShuffleSplit",
+    "StratifiedShuffleSplit", "RepeatedKFold", "RandomizedSearchCV", "permutation_importance", "resample", "shuffle",
     "bootstrap", "permutation_test", "monte_carlo_test", "differential_evolution", "dual_annealing", "basinhopping",
-    "Sobol", "Halton", "LatinHypercube", "rvs", "resample",
 }  # fmt: skip
-DRAWING = {"pymc": PYMC, "nutpie": PYMC, "sklearn": SKLEARN, "scipy": SCIPY}
-# methods that draw, whatever they belong to
-METHODS = {"sample", "rvs"}
-# constructors of numpy.random that are fine with a seed; everything else there is global state
-NUMPY = {"default_rng", "RandomState", "SeedSequence", "PCG64", "MT19937", "Philox", "SFC64"}
-NUMPY_SEEDED_BY_OTHERS = {"Generator"}
-
-# --- clocks: a number that a clock gives differs at each run, so it must come from a data file
-CLOCK_MODULES = {"time", "timeit", "datetime", "psutil", "resource", "tracemalloc", "cProfile", "memory_profiler"}
-CLOCK_NAMES = {"perf_counter", "perf_counter_ns", "process_time", "process_time_ns", "monotonic", "getrusage"}
-CLOCK_MAGICS = re.compile(r"^\s*(?:\w+\s*=\s*)?%{1,2}(time|timeit|prun|memit|mprun)\b", re.MULTILINE)
+GENERATORS = {
+    "default_rng",
+    "RandomState",
+    "SeedSequence",
+    "PCG64",
+    "Philox",
+    "Random",
+}  # their first argument is a seed
+# a number that a clock gives differs at each run, so it must come from a data file; `random` has one state for all
+CLOCK = re.compile(
+    r"^\s*(?:import|from) (?:time|timeit|datetime|psutil|resource|tracemalloc|cProfile|memory_profiler|random)\b"
+    r"|^\s*(?:\w+\s*=\s*)?%{1,2}(?:time|timeit|prun|memit|mprun)\b"
+    r"|\b(?:perf_counter|perf_counter_ns|process_time|process_time_ns|monotonic|getrusage)\b",
+    re.MULTILINE,
+)
 
 
 def list_code(nb):
@@ -90,15 +85,9 @@ def find_unexecuted(nb):
 
 
 def find_stale(nb):
-    """Find out whether the code was edited after it was run."""
-    fresh = nb.metadata.get("bnn", {}).get("source") == chapters.digest_code(nb)
-    return [] if fresh else ["the code is not the code that was run: `make chapters` runs it"]
-
-
-def find_unsealed(nb):
-    """Find out whether outputs, or what is said of their origin, were edited by hand."""
-    sealed = nb.metadata.get("bnn", {}).get("seal") == chapters.seal(nb)
-    return [] if sealed else ["outputs or their origin were edited by hand: `make chapters` writes them"]
+    """Find out whether the code, or a table that it reads, was changed after it was run."""
+    fresh = nb.metadata.get("bnn", {}).get("stamp", {}).get("code") == chapters.stamp(nb)["code"]
+    return [] if fresh else ["the code or a table that it reads is not what was run: `make chapters` runs it"]
 
 
 # --- form --------------------------------------------------------------------------------------------------
@@ -126,16 +115,6 @@ def find_long(nb):
     """Find code cells that nobody reads to their end."""
     lengths = [(name, len(cell.source.splitlines())) for name, cell in _number(list_code(nb))]
     return [f"{name} has {n} lines, at most {MAX_LINES}: cut it in two" for name, n in lengths if n > MAX_LINES]
-
-
-def find_errors(nb):
-    """Find stored errors."""
-    return [
-        f"{name} failed: {output.ename}: {output.evalue}"
-        for name, cell in _number(list_code(nb))
-        for output in cell.outputs
-        if output.output_type == "error"
-    ]
 
 
 def find_stderr(nb):
@@ -166,8 +145,8 @@ def _of_outputs(check):
     return check_cells
 
 
-find_malformed, find_coarse, find_disagreeing, find_blank = map(
-    _of_outputs, (outputs.find_malformed, outputs.find_coarse, outputs.find_disagreeing, outputs.find_blank)
+find_malformed, find_disagreeing, find_blank = map(
+    _of_outputs, (outputs.find_malformed, outputs.find_disagreeing, outputs.find_blank)
 )
 
 
@@ -188,90 +167,33 @@ def find_evasions(nb):
 
 
 def find_unseeded(nb):
-    """Find calls in a notebook that draw at random without a seed; ours do not run without one."""
-    trees = [(name, _parse(cell.source)) for name, cell in _number(list_code(nb))]
-    names = {}
-    for _, tree in trees:
-        names |= _list_imports(tree)
-    return [
-        f"{name}: `{ast.unparse(call.func)}` draws without a seed"
-        for name, tree in trees
-        for call in ast.walk(tree)
-        if isinstance(call, ast.Call) and _is_unseeded(call, names)
-    ]
-
-
-def _parse(source):
-    """Parse a cell; IPython's magics become calls."""
-    return ast.parse(TransformerManager().transform_cell(source))
-
-
-def _list_imports(tree):
-    """Map the names that imports bind to the full names of what they stand for."""
-    names = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names |= {
-                a.asname or a.name.split(".")[0]: a.name if a.asname else a.name.split(".")[0] for a in node.names
-            }
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names |= {a.asname or a.name: f"{node.module}.{a.name}" for a in node.names}
-    return names
-
-
-def _resolve(function, names):
-    """Full dotted name of what is called, or None where it is a method of a computed object."""
-    parts = []
-    while isinstance(function, ast.Attribute):
-        parts.append(function.attr)
-        function = function.value
-    if not isinstance(function, ast.Name) or function.id not in names:
-        return None
-    return ".".join([names[function.id], *reversed(parts)])
-
-
-def _is_unseeded(call, names):
-    full = _resolve(call.func, names)
-    if full is None:
-        return isinstance(call.func, ast.Attribute) and call.func.attr in METHODS and not _has_seed(call)
-    package, last = full.split(".")[0], full.split(".")[-1]
-    if full.startswith("numpy.random."):
-        return last not in NUMPY_SEEDED_BY_OTHERS and not (last in NUMPY and _has_seed(call, place=0))
-    if package == "random":
-        return not (last == "Random" and _has_seed(call, place=0))
-    if package in ("hbnn", "bookkit"):
-        return False
-    return last in DRAWING.get(package, METHODS) and not _has_seed(call)
-
-
-def _has_seed(call, place=None):
-    """Whether a call passes a seed, by name or at `place`; whatever `**` passes is trusted."""
-    given = [keyword.value for keyword in call.keywords if keyword.arg in SEED_NAMES]
-    given += call.args[place : place + 1] if place is not None else []
-    passed_on = [keyword for keyword in call.keywords if keyword.arg is None]
-    passed_on += [argument for argument in call.args if isinstance(argument, ast.Starred)]
-    return bool(passed_on) or any(not (isinstance(seed, ast.Constant) and seed.value is None) for seed in given)
-
-
-def find_clocks(nb):
-    """Find code that looks at a clock or at memory: measured numbers come from data files."""
+    """Find calls in a notebook that draw at random without a seed; whatever `**` passes is trusted."""
     complaints = []
     for name, cell in _number(list_code(nb)):
-        used = {f"%{magic}" for magic in CLOCK_MAGICS.findall(cell.source)}
-        for node in ast.walk(_parse(cell.source)):
-            if isinstance(node, ast.Import):
-                used |= {alias.name for alias in node.names if alias.name.split(".")[0] in CLOCK_MODULES}
-            elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in CLOCK_MODULES:
-                used.add(node.module)
-            elif isinstance(node, ast.Attribute | ast.Name):
-                used |= {getattr(node, "attr", getattr(node, "id", None))} & CLOCK_NAMES
-        complaints += [f"{name} uses `{clock}`: read measured numbers from a data file" for clock in sorted(used)]
+        tree = ast.parse(TransformerManager().transform_cell(cell.source))  # IPython's magics become calls
+        for call in [node for node in ast.walk(tree) if isinstance(node, ast.Call)]:
+            full, function = ast.unparse(call.func), getattr(call.func, "attr", getattr(call.func, "id", None))
+            seeds = [keyword.value for keyword in call.keywords if keyword.arg in {None, *SEED_NAMES}]
+            seeds += call.args[:1] if function in GENERATORS else []
+            seeded = any(not (isinstance(seed, ast.Constant) and seed.value is None) for seed in seeds)
+            one_state = full == f"np.random.{function}" and function not in GENERATORS | {"Generator"}
+            if one_state or (not seeded and {full, function} & (DRAWS | GENERATORS)):
+                complaints.append(f"{name}: `{full}` draws without a seed")
     return complaints
 
 
+def find_clocks(nb):
+    """Find code that looks at a clock or at memory, or draws from the one state that Python has for all."""
+    return [
+        f"{name} uses `{clock.strip()}`: read measured numbers from a data file, and draw with NumPy"
+        for name, cell in _number(list_code(nb))
+        for clock in CLOCK.findall(cell.source)
+    ]
+
+
 CHECKS = [
-    find_unexecuted, find_stale, find_unsealed, find_undescribed, find_long, find_blank, find_errors, find_stderr,
-    find_malformed, find_coarse, find_disagreeing, find_evasions, find_unseeded, find_clocks,
+    find_unexecuted, find_stale, find_undescribed, find_long, find_stderr, find_blank, find_malformed, find_disagreeing,
+    find_evasions, find_unseeded, find_clocks,
 ]  # fmt: skip
 
 

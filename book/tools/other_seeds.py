@@ -10,7 +10,7 @@ import sys
 
 import jupytext
 import nbformat
-from bookkit.repo import BOOK, find_chapters
+from bookkit.repo import find_chapters
 from nbclient import NotebookClient
 
 from tools import chapters, outputs
@@ -41,7 +41,7 @@ shift(Approximation, "sample", "random_seed")
 """
 
 
-def compare(md, level):
+def compare(md):
     """Execute a chapter with other seeds: what differs from its notebook, as a list of complaints."""
     nb, stored = jupytext.read(md, fmt="md:myst"), nbformat.read(md.with_suffix(".ipynb"), as_version=4)
     nb.cells.insert(0, nbformat.v4.new_code_cell(SHIFT))
@@ -52,7 +52,7 @@ def compare(md, level):
     old, new = ([cell for cell in book.cells if cell.cell_type == "code"] for book in (stored, nb))
     complaints = [f"the seeds could not be shifted: {output}" for output in new[0].outputs]
     for number, (before, now) in enumerate(zip(old, new[1:], strict=True), 1):
-        found = outputs.compare_outputs(before.outputs, chapters.join_streams(now.outputs), level)
+        found = outputs.compare_outputs(before.outputs, chapters.join_streams(now.outputs))
         complaints += [f"code cell {number}, {complaint}" for complaint in found]
     return complaints
 
@@ -63,10 +63,9 @@ def main(arguments=None):
     names, mds = parser.parse_args(arguments).names, {md.stem: md for md in find_chapters()}
     if unknown := set(names) - mds.keys():
         parser.error(f"no chapter {', '.join(sorted(unknown))}; there are: {', '.join(mds)}")
-    level = outputs.set_level(outputs.count_estimates(BOOK.glob("*.ipynb")))
     failed = False
     for name in names or mds:
-        complaints = compare(mds[name], level)
+        complaints = compare(mds[name])
         failed |= bool(complaints)
         print(f"{name}: {len(complaints)} complaints", *complaints, sep="\n  ", flush=True)
     return int(failed)

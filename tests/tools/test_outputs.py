@@ -8,22 +8,19 @@ import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
-import arviz as az
 import jupytext
-import matplotlib.pyplot as plt
 import nbformat
 import numpy as np
+import pandas as pd
 import pytest
 from bookkit.repo import find_chapters
 from hypothesis import given
 from hypothesis import strategies as st
 from nbformat.v4 import new_code_cell, new_notebook, new_output
-from PIL import Image, ImageOps
-from scipy import special
+from PIL import Image
 from tools import chapters, checks, outputs
 
 ROOT = Path(__file__).resolve().parents[2]
-LEVEL = outputs.set_level(1000)  # a book with a thousand estimates
 
 CELLS = [
     'print("accuracy 0.971 ± 0.012 (n=20)")',
@@ -92,7 +89,7 @@ HERE = {
     NUMBER: (lambda c: print_instead(c, "accuracy 0.983 ± 0.012 (n=20)"), "0.71 combined errors"),
     EXACT: (lambda c: print_instead(c, "rows 1001"), "stored: rows 1001"),
     DIAGNOSTIC: (lambda c: print_instead(c, "R-hat ~1.005 (below 1.01: yes)"), "stored: R-hat ~1.005"),
-    CLAIM: (lambda c: change_claim(c, holds=False), "[moons].holds: stored `False`, came `True`"),
+    CLAIM: (lambda c: change_claim(c, holds=False), '"holds": false'),
     SENTENCE: (lambda c: print_instead(c, "The loss rises."), "stored: The loss rises."),
     TWO: (lambda c: c.outputs.pop(), "other outputs"),
     FIGURE: (
@@ -104,16 +101,16 @@ HERE = {
 ELSEWHERE = HERE | {
     NUMBER: (lambda c: print_instead(c, "accuracy 0.851 ± 0.012 (n=20)"), "7.1 combined errors"),
     DIAGNOSTIC: (lambda c: print_instead(c, "R-hat ~1.004 (below 1.01: no)"), "(below 1.01: no)"),
-    FIGURE: (lambda c: paint(c, blank), "the stored picture is blank"),
+    FIGURE: (lambda c: paint(c, blank), "the picture is blank"),
     END: (skip_validation, "`nbval-skip` is not allowed"),
 }
 ELSEWHERE_TOO = {
     NUMBER: (lambda c: print_instead(c, "accuracy 0.983 ± 0.011 (n=20)"), None),  # one error
     DIAGNOSTIC: (lambda c: print_instead(c, "R-hat ~1.006 (below 1.01: yes)"), None),
     CLAIM: (lambda c: change_claim(c, value="0.960 ± 0.013"), None),
-    SENTENCE: (lambda c: print_instead(c, "R-hat ~1.004"), "write `~1532 (above 400: yes)`"),
+    SENTENCE: (lambda c: print_instead(c, "R-hat ~1.004"), "`~1532 (above 400: yes)`"),
     TWO: (lambda c: c.outputs.reverse(), "stored: 'second'"),
-    FIGURE: (lambda c: paint(c, ImageOps.mirror), "the picture shows something else"),
+    FIGURE: (lambda c: paint(c, lambda image: image.rotate(180)), None),
 }
 TAMPERED = {"untouched": {}, "here": HERE, "elsewhere": ELSEWHERE, "elsewhere_too": ELSEWHERE_TOO}
 
@@ -183,24 +180,23 @@ def test_a_second_execution_writes_the_same_bytes(chapter):
 
 
 @pytest.mark.parametrize(
-    ("change", "edit", "written"),
+    ("change", "written"),
     [
-        (("# A chapter", "# Another title"), ("", ""), True),
-        (("A line.", "A rising line."), ("", ""), True),
-        (("rows 1000", "rows 1001"), ("", ""), False),  # other code, which only a kernel can run
-        (("# A chapter", "# Another title"), ("rows 1000", "rows 1002"), False),  # outputs that were edited by hand
+        (("# A chapter", "# Another title"), True),
+        (("A line.", "A rising line."), True),
+        (("rows 1000", "rows 1001"), False),  # other code, which only a kernel can run
     ],
 )
-def test_prose_goes_into_the_notebook_without_a_kernel_and_code_does_not(chapter, tmp_path, change, edit, written):
+def test_prose_goes_into_the_notebook_without_a_kernel_and_code_does_not(chapter, tmp_path, change, written):
     md, ipynb = tmp_path / "chapter.md", tmp_path / "chapter.ipynb"
     md.write_text(CHAPTER.replace(*change), encoding="utf-8")
-    ipynb.write_text(before := chapter.read_text().replace(*edit))
+    ipynb.write_text(before := chapter.read_text())
     assert chapters.main(["--prose"], book=tmp_path) == 0
     assert (ipynb.read_text() != before) is written
     old, new = (nbformat.read(path, as_version=4) for path in (chapter, ipynb))
     if written:
         assert [cell.outputs for cell in checks.list_code(old)] == [cell.outputs for cell in checks.list_code(new)]
-        assert checks.find_unsealed(new) == checks.find_stale(new) == []
+        assert checks.find_stale(new) == []
         assert checks.find_differences(new, jupytext.read(md, fmt="md:myst")) == []
 
 
@@ -221,12 +217,6 @@ def test_a_page_without_a_kernel_is_no_chapter(tmp_path):
     (tmp_path / "chapter.md").write_text(CHAPTER)
     (tmp_path / "kernel.md").write_text("---\nkernelspec:\n  name: python3\n---\n\n# A kernel alone\n")
     assert [path.name for path in find_chapters(tmp_path)] == ["chapter.md", "kernel.md"]
-
-
-def test_the_order_of_cells_is_code():
-    cells = [new_code_cell(source) for source in ("x = 1", "x = 2")]
-    first, other = (new_notebook(cells=some) for some in (cells, cells[::-1]))
-    assert chapters.digest_code(first) != chapters.digest_code(other)
 
 
 def test_printed_chunks_are_joined_within_displays():
@@ -257,19 +247,16 @@ def put_output(cell, kind, **content):
     ("number", "tamper", "check"),
     [
         (EXACT, lambda c: c.update(source='print("rows 1000 ")'), checks.find_stale),
-        (EXACT, lambda c: print_instead(c, "rows 1001"), checks.find_unsealed),
         (EXACT, lambda c: c.update(execution_count=1), checks.find_unexecuted),
-        (EXACT, lambda c: put_output(c, "error", ename="ValueError", evalue="no", traceback=[]), checks.find_errors),
         (EXACT, lambda c: put_output(c, "stream", name="stderr", text="FutureWarning: x"), checks.find_stderr),
-        (EXACT, lambda c: print_instead(c, "0.97 ± 0.01"), checks.find_coarse),
-        (EXACT, lambda c: print_instead(c, "0.97 ± 0.012"), checks.find_coarse),
+        (EXACT, lambda c: print_instead(c, "0.97 ± 0.01"), checks.find_malformed),
+        (EXACT, lambda c: print_instead(c, "0.97 ± 0.012"), checks.find_malformed),
         (EXACT, lambda c: print_instead(c, "R-hat ~1.004"), checks.find_malformed),
         (EXACT, skip_validation, checks.find_evasions),
         (CLAIM, lambda c: c.outputs[0].data.update({"text/html": "0.972 ± 0.012"}), checks.find_disagreeing),
         (EXACT, lambda c: c.update(source="\n".join(["x = 1"] * 26)), checks.find_long),
         (FIGURE, lambda c: paint(c, blank), checks.find_blank),
         (FIGURE, lambda c: c.metadata.mystnb.image.pop("alt"), checks.find_undescribed),
-        (FIGURE, lambda c: c.metadata.mystnb.figure.pop("name"), checks.find_undescribed),
         (FIGURE, lambda c: c.outputs.append(c.outputs[0]), checks.find_undescribed),
     ],
 )
@@ -279,9 +266,7 @@ def test_what_is_wrong_in_a_stored_chapter_is_caught(nb, number, tamper, check):
     assert check(nb)
 
 
-def test_the_origin_of_outputs_is_sealed_and_warnings_about_divergences_may_be_stored(nb):
-    nb.metadata.bnn.machine.processor = "another"
-    assert checks.find_unsealed(nb)
+def test_warnings_about_divergences_may_be_stored(nb):
     put_output(checks.list_code(nb)[EXACT], "stream", name="stderr", text="There were 3 divergences")
     assert checks.find_stderr(nb) == []
 
@@ -309,7 +294,6 @@ np.random.default_rng()                                 yes
 np.random.default_rng(1)                                no
 np.random.Generator(np.random.PCG64(1))                 no
 rng.normal()                                            no
-random.random()                                         yes
 pm.sample(100)                                          yes
 pm.sample(100, random_seed=None)                        yes
 pm.sample(100, random_seed=seed)                        no
@@ -325,173 +309,25 @@ stats.permutation_test((x, y), mean)                    yes
 stats.norm.rvs(100, random_state=1)                     no
 pm.Normal.dist(0, 1).rvs(100)                           yes
 """
-IMPORTS = """import random
-import numpy as np
-import pymc as pm
-from scipy import stats
-from sklearn.datasets import make_moons
-from sklearn.linear_model import LogisticRegression
-from bookkit import data as own"""
 
 
 def test_an_unseeded_draw_is_caught():
     for line, caught in [line.rsplit(maxsplit=1) for line in DRAWS.strip().splitlines()]:
-        nb = new_notebook(cells=[new_code_cell(IMPORTS), new_code_cell(line)])
-        assert bool(checks.find_unseeded(nb)) == (caught == "yes"), line
+        assert bool(checks.find_unseeded(new_notebook(cells=[new_code_cell(line)]))) == (caught == "yes"), line
 
 
 def test_a_clock_is_caught():
-    clocks = ["import time", "from time import sleep", "%time x = 1", "%%timeit\nx = 1", "t.perf_counter()"]
+    clocks = ["import time", "from random import random", "%time x = 1", "%%timeit\nx = 1", "t.perf_counter()"]
     found = [checks.find_clocks(new_notebook(cells=[new_code_cell(s)])) for s in (*clocks, "time = 3\nprint('%time')")]
     assert [bool(complaints) for complaints in found] == [True] * len(clocks) + [False]
 
 
 # --- the grammar of numbers --------------------------------------------------------------------------------
 
-
 VERDICT = (
     "The four chains agree: R-hat at most 1.007 (loadings[7]), at least 678 effective draws (loadings[7], tails); "
     "no divergences in 4,000 draws."
 )
-
-
-def agree(stored, fresh, strict=False, compare=outputs.compare_text):
-    return compare(stored, fresh, LEVEL, strict) == []
-
-
-@pytest.mark.parametrize(
-    ("stored", "fresh"),
-    [
-        ("0.971 ± 0.012", "0.983 ± 0.013"),
-        ("97.10 ± 0.25 % of 1000", "97.30 ± 0.24 % of 1000"),
-        ("-0.301 ± 0.022 (n=20)", "−0.322 ± 0.021 (n=20)"),
-        ("1.23e-04 ± 2.1e-06", "1.25e-04 ± 2.2e-06"),
-        ("|   0.971 ± 0.012 |", "| 0.983 ± 0.013 |"),
-        ("~1.004 (below 1.01: yes)", "~1.007 (below 1.01: yes)"),
-        ("There were 12 divergences after tuning.", "There were 9 divergences after tuning."),
-        ("mean ± 2 sd", "mean ± 2 sd"),
-        (VERDICT, VERDICT.replace("1.007 (loadings[7])", "1.004 (mu)")),  # another quantity is the worst
-        (VERDICT, VERDICT.replace("678 effective draws (loadings[7], tails)", "1,232 effective draws (mu)")),
-        (VERDICT, VERDICT.replace("no divergences", "1 divergence")),
-    ],
-)
-def test_what_may_move_may_move_elsewhere(stored, fresh):
-    assert agree(stored, fresh)
-    assert agree(stored, fresh, strict=True) == (stored == fresh)
-
-
-@pytest.mark.parametrize(
-    ("stored", "fresh"),
-    [
-        ("rows 1000", "rows 1001"),
-        ("0.971 ± 0.012", "0.851 ± 0.012"),
-        ("0.971 ± 0.012", "-0.971 ± 0.012"),
-        ("0.971 ± 0.012", "0.971 ± 0.120"),
-        ("0.971 ± 0.012 (n=20)", "0.971 ± 0.012 (n=19)"),
-        ("0.971 ± 0.012 nats", "0.971 ± 0.012 bits"),
-        ("0.500 ± 0.000", "0.501 ± 0.000"),
-        ("0.500 ± 0.000", "0.500 ± 0.001"),
-        ("~1.004 (below 1.01: yes)", "~1.004 (below 1.01: no)"),
-        ("~1.004 (below 1.01: yes)", "~1.004 (below 1.05: yes)"),
-        ("31 s (measured)", "32 s (measured)"),
-        ("31 ± 2 s (measured)", "32 ± 2 s (measured)"),
-        ("0.5 ± 0.1", "0.5 ± 0.1\nmore"),
-        ("There were 12 divergences", "There were no divergences"),
-        ("train 1000", "tra\u200bin 1000"),
-        (VERDICT, VERDICT.replace("four chains", "two chains")),
-        (VERDICT, VERDICT.replace("4,000 draws", "400 draws")),
-        (VERDICT, VERDICT.replace("678 effective", "399 effective")),  # and says that they are enough
-        (VERDICT, "Do not use these draws: R-hat is 1.2 (mu), wanted: below 1.01. What helps: more draws."),
-    ],
-)
-def test_what_must_not_move_is_caught_everywhere(stored, fresh):
-    assert not agree(stored, fresh)
-    assert not agree(stored, fresh, strict=True)
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("starts below 90 %: ~9 (at least 1 of 5: yes)", "cannot be"),
-        ("R-hat ~1.010 (below 1.01: yes)", ""),  # 1.0098, rounded
-        ("~nan (below 1.01: no)", ""),
-        ("5 of 5 starts, 0.7 of 9", ""),
-        ("share of draws, %: ~45 (above 20: yes)", ""),
-        ("R-hat ~1.011 (below 1.01: yes)", "contradicts"),
-        ("~-3.0 (within 2.5: yes)", "contradicts"),
-        ("~15 (all 16: yes)", "contradicts"),
-        ("~nan (below 1.01: yes)", "contradicts"),
-        ("R-hat ~0.520 (below 1.01: yes)", "cannot be"),
-        ("max bulk ESS ~-12 (above 400: no)", "cannot be"),
-        ("draws cut short, %: ~104 (below 20: no)", "cannot be"),
-        ("share of the mean square ~1.20 (above 0.05: yes)", "cannot be"),
-        ("9 of 5 starts", "cannot be"),
-        ("R-hat ~1.004", "write"),
-        ("0.5 ± nan", "write"),
-        ("94.6 % ± 0.3 %", "write"),
-        ("± 0.1", "write"),
-        ("0.5 ± 0.1 (n=1)", "two seeds"),
-    ],
-)
-def test_a_number_that_cannot_be_or_cannot_be_read_is_caught_and_no_other(text, said):
-    complaints = outputs.compare_text(text, text, LEVEL)
-    assert len(complaints) == bool(said)
-    assert said in "".join(complaints)
-
-
-def test_html_is_compared_by_its_numbers_and_its_tags():
-    stored = "<td><b>0.971</b> &plusmn; 0.012</td><td>1000</td>"
-    assert agree(stored, stored.replace("0.971", "0.983"), compare=outputs.compare_html)
-    for old, new in (("1000", "1001"), ("<td>1000</td>", "<th>1000</th>"), ("<td>", '<td style="color:white">')):
-        assert not agree(stored, stored.replace(old, new), compare=outputs.compare_html)
-    assert not agree(stored, stored + "<script>alert(1)</script>", compare=outputs.compare_html)
-
-
-def test_a_claim_is_compared_entry_by_entry():
-    claim = {"id": "a", "claim": "It learns", "value": "0.50 ± 0.10", "criterion": "above 0", "holds": True}
-    assert agree([claim], [claim | {"value": "0.60 ± 0.10"}], compare=outputs.compare_json)
-    for change in ({"value": "9.50 ± 0.10"}, {"holds": 1}, {"claim": "It fails"}, {"id": "b"}, {"new": None}):
-        assert not agree([claim], [claim | change], compare=outputs.compare_json), change
-    assert not agree([claim], [claim, claim], compare=outputs.compare_json)
-
-
-def show_table(text, html):
-    return new_output("display_data", data={"text/plain": text, "text/html": f"<td>{html}</td>"})
-
-
-def test_copies_of_a_number_count_once_and_those_that_disagree_are_caught():
-    numbers = "0.971 ± 0.012  ~1.004 (below 1.01: yes)"
-    good = show_table(numbers, numbers)
-    assert [estimate.text for estimate in outputs.list_estimates([good])] == ["0.971 ± 0.012"]
-    assert outputs.compare_outputs([good], [good], LEVEL) == []
-    for bad in (show_table(numbers, numbers.replace(*moved)) for moved in (("0.971", "0.972"), ("1.004", "1.005"))):
-        assert "disagree" in outputs.compare_outputs([good], [bad], LEVEL)[0]
-        assert outputs.find_disagreeing([bad])
-
-
-def test_kind_and_metadata_of_an_output_are_compared():
-    stdout, stderr = ([new_output("stream", name=name, text="1")] for name in ("stdout", "stderr"))
-    assert "stored: stream stdout\n    came:   stream stderr" in outputs.compare_outputs(stdout, stderr, LEVEL)[0]
-    picture, near, far = (
-        new_output("display_data", data={"text/plain": "x"}, metadata={"image/png": {"height": 90, "width": width}})
-        for width in (160, 160 + outputs.SIZE_SLACK, 161 + outputs.SIZE_SLACK)
-    )
-    assert outputs.compare_outputs([picture], [near], LEVEL) == []
-    assert outputs.compare_outputs([picture], [near], LEVEL, strict=True)
-    assert outputs.compare_outputs([picture], [far], LEVEL)
-
-
-@pytest.mark.parametrize(("more", "passes"), [(outputs.SIZE_SLACK, True), (outputs.SIZE_SLACK + 1, False)])
-def test_a_picture_may_be_a_few_pixels_larger_elsewhere(more, passes):
-    """It is cut around its tick labels, so that another number there makes it wider."""
-    picture, larger = (encode(ImageOps.expand(Image.new("L", (80, 60 + k)), 40, "white")) for k in (0, more))
-    for a, b in ((picture, larger), (larger, picture)):
-        assert (outputs.compare_pictures(a, b) == []) == passes
-        assert outputs.compare_pictures(a, b, strict=True)
-
-
-# --- summaries of ArviZ ------------------------------------------------------------------------------------
-
 SUMMARY = """
              mean    sd eti89_lb eti89_ub ess_bulk ess_tail r_hat mcse_mean mcse_sd
 a          -0.356  0.35    -0.92     0.21     5376     3086  1.00    0.0048  0.0052
@@ -499,127 +335,151 @@ w[first]    -0.56  0.37     -1.1    0.017     5172     2971  1.00    0.0052  0.0
 """
 
 
+def agree(stored, fresh, strict=False):
+    return outputs.compare_text(stored, fresh, strict) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "may_move"),
+    [
+        # exact
+        ("rows 1000", "1000", "1001", False),
+        ("train 1000", "train", "tra\u200bin", False),
+        ("mean ± 2 sd", "2", "3", False),
+        # estimates
+        ("0.971 ± 0.012", "0.971 ± 0.012", "0.983 ± 0.013", True),
+        ("97.10 ± 0.25 % of 1000", "97.10 ± 0.25", "97.30 ± 0.24", True),
+        ("-0.301 ± 0.022 (n=20)", "-0.301 ± 0.022", "−0.322 ± 0.021", True),
+        ("1.23e-04 ± 2.1e-06", "1.23e-04 ± 2.1", "1.25e-04 ± 2.2", True),
+        ("|   0.971 ± 0.012 |", "|   0.971", "| 0.983", True),
+        ("0.971 ± 0.012", "0.971", "0.851", False),
+        ("0.971 ± 0.012", "0.971", "-0.971", False),
+        ("0.971 ± 0.012", "0.012", "0.120", False),
+        ("0.971 ± 0.012 (n=20)", "20", "19", False),
+        ("0.971 ± 0.012 nats", "nats", "bits", False),
+        ("0.500 ± 0.000", "0.500", "0.501", False),
+        ("0.500 ± 0.000", "0.000", "0.001", False),
+        ("0.50 ± 0.10", "0.10", "0.10\nmore", False),
+        # diagnostics
+        ("~1.004 (below 1.01: yes)", "1.004", "1.007", True),
+        ("~1.009 (below 1.01: yes)", "1.009", "1.010", True),  # 1.0098, rounded
+        ("~nan (below 1.01: no)", "nan", "1.2", True),
+        ("~1.004 (below 1.01: yes)", "yes", "no", False),
+        ("~1.004 (below 1.01: yes)", "1.01", "1.05", False),
+        ("~1.004 (below 1.01: yes)", "1.004", "1.011", False),  # a figure that contradicts its verdict
+        ("~1.004 (below 1.01: yes)", "1.004", "nan", False),
+        ("~-2.0 (within 2.5: yes)", "2.0", "3.0", False),
+        ("~16 (all 16: yes)", "~16", "~15", False),
+        ("There were 12 divergences after tuning.", "12", "9", True),
+        ("There were 12 divergences after tuning.", "12", "no", False),
+        (VERDICT, "1.007 (loadings[7])", "1.004 (mu)", True),  # another quantity is the worst
+        (VERDICT, "678 effective draws (loadings[7], tails)", "1,232 effective draws (mu)", True),
+        (VERDICT, "no divergences", "1 divergence", True),
+        (VERDICT, "four chains", "two chains", False),
+        (VERDICT, "4,000 draws", "400 draws", False),
+        # measured
+        ("31 s (measured)", "31", "32", False),
+        ("31 ± 2 s (measured)", "31", "32", False),
+        # neither
+        ("R-hat 1", "1", "~1.004", False),
+        ("0.50 ± 0.10", "0.10", "nan", False),
+        ("94.6 ± 0.3 %", "94.6", "94.6 %", False),
+        # a summary of ArviZ
+        (SUMMARY, "-0.356", "-0.361", True),  # the mean, by one error
+        (SUMMARY, "  0.35 ", "  0.36 ", True),  # the sd, by two, of which rounding takes one
+        (SUMMARY, "5376", "3912", True),
+        (SUMMARY, "w[first]    -0.56", "w[first]  -0.564", True),  # another digit where the error is below 0.005
+        (SUMMARY, "1.00", "1.02", True),  # it judges nothing: the effective draws do
+        (SUMMARY, "-0.356", "-0.404", False),  # the mean, by ten errors
+        (SUMMARY, "  0.35 ", "  0.45 ", False),  # the sd, by twenty
+        (SUMMARY, "    0.21", "    0.34", False),  # a bound, by ten
+        (SUMMARY, "3086", " 399", False),
+        (SUMMARY, "w[first]", "w[other]", False),
+        (SUMMARY, "ess_bulk ess_tail", "ess_tail ess_bulk", False),
+        (SUMMARY, "-0.356", "-0.3x6", False),
+    ],
+)
+def test_what_may_move_may_move_elsewhere_and_nothing_else_anywhere(text, old, new, may_move):
+    assert old in text
+    fresh = text.replace(old, new, 1)
+    assert agree(text, text)
+    assert agree(text, text, strict=True)
+    assert agree(text, fresh) == may_move
+    assert not agree(text, fresh, strict=True)
+
+
 def test_a_summary_is_read_as_numbers_of_the_book():
-    assert outputs.read_summaries(SUMMARY)[0].splitlines()[2] == (
-        "a: mean -0.356 ± 0.0048, sd 0.35 ± 0.0052, eti89_lb -0.92 ± 0.013, eti89_ub 0.21 ± 0.013, ess_bulk ~5376 ("
-        "above 400: yes), ess_tail ~3086 (above 400: yes)"
+    assert [e.text for e in outputs.read_text(SUMMARY).estimates[:4]] == [
+        "-0.356 ± 0.0048", "0.35 ± 0.0052", "-0.92 ± 0.013", "0.21 ± 0.013",
+    ]  # fmt: skip
+    assert outputs.find_malformed([new_output("stream", name="stdout", text=SUMMARY)]) == []
+
+
+# --- other outputs than text -------------------------------------------------------------------------------
+
+
+def show(**data):
+    return [new_output("display_data", data={f"text/{kind}": content for kind, content in data.items()})]
+
+
+FRAME = pd.DataFrame({"accuracy": ["0.971 ± 0.012"], "rows": [1000]}, index=["a & b"])
+TABLE = {"plain": repr(FRAME), "html": FRAME._repr_html_()}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("0.971", "0.972", "does not show what the HTML shows: `0.972`"),
+        ("1000", "1001", "does not show what the HTML shows: `1001`"),
+        ("<td>1000</td>", "<th>1000</th>", "stored: <td>"),
+        ("<td>", '<td style="color:white">', "stored: <td>"),
+        ("</table>", "</table><script>alert(1)</script>", "alert(1)"),
+    ],
+)
+def test_html_says_what_the_text_says_by_the_same_tags(old, new, said):
+    stored, fresh = show(**TABLE), show(**TABLE | {"html": TABLE["html"].replace(old, new, 1)})
+    assert outputs.compare_outputs(stored, stored) == outputs.find_disagreeing(stored) == []
+    assert any(said in complaint for complaint in outputs.compare_outputs(stored, fresh))
+    moved = show(**{kind: content.replace("0.971", "0.983") for kind, content in TABLE.items()})
+    assert outputs.compare_outputs(stored, moved) == []
+    assert outputs.compare_outputs(stored, moved, strict=True)
+
+
+def test_a_claim_is_compared_entry_by_entry():
+    claim = {"id": "a", "claim": "It learns", "value": "0.50 ± 0.10", "criterion": "above 0", "holds": True}
+
+    def differ(*claims):
+        stored, fresh = ([new_output("display_data", data={"application/json": some})] for some in ([claim], claims))
+        return outputs.compare_outputs(stored, fresh)
+
+    assert not differ(claim | {"value": "0.60 ± 0.10"})
+    for change in ({"value": "9.50 ± 0.10"}, {"holds": 1}, {"claim": "It fails"}, {"id": "b"}, {"new": None}):
+        assert differ(claim | change), change
+    assert differ(claim, claim)
+
+
+def test_kind_and_metadata_of_an_output_are_compared():
+    stdout, stderr = ([new_output("stream", name=name, text="1")] for name in ("stdout", "stderr"))
+    assert "stored: stream stdout\n    came:   stream stderr" in outputs.compare_outputs(stdout, stderr)[0]
+    small, large = ([new_output("display_data", metadata={"image/png": {"width": width}})] for width in (160, 170))
+    assert outputs.compare_outputs(small, large) == []
+    assert outputs.compare_outputs(small, large, strict=True)
+
+
+def test_a_picture_of_another_size_is_caught():
+    small, large = (
+        [new_output("display_data", data={"image/png": encode(Image.linear_gradient("L").resize((80, height)))})]
+        for height in (60, 61)
     )
+    assert "another size" in outputs.compare_outputs(small, large, strict=True)[0]
 
 
-@pytest.mark.parametrize(
-    ("stored", "fresh", "may_move"),
-    [
-        ("-0.356", "-0.361", True),  # the mean, by one error
-        ("  0.35 ", "  0.36 ", True),  # the sd, by two, of which rounding takes one
-        ("5376", "3912", True),
-        ("w[first]    -0.56", "w[first]  -0.564", True),  # ArviZ shows another digit where the error is below 0.005
-        ("-0.356", "-0.404", False),  # the mean, by ten errors
-        ("  0.35 ", "  0.45 ", False),  # the sd, by twenty
-        ("    0.21", "    0.34", False),  # a bound, by ten
-        ("3086", " 399", False),
-        ("1.00", "1.02", True),  # it judges nothing: the effective draws do
-        (" 3086", "  400", False),
-        ("w[first]", "w[other]", False),
-        ("ess_bulk ess_tail", "ess_tail ess_bulk", False),
-    ],
-)
-def test_a_summary_is_compared_by_its_errors(stored, fresh, may_move):
-    other = SUMMARY.replace(stored, fresh, 1)
-    assert other != SUMMARY
-    assert agree(SUMMARY, other) == may_move
-    assert not agree(SUMMARY, other, strict=True)
-
-
-def select(*names):
-    """Some columns of SUMMARY, as ArviZ prints them."""
-    header, *rows = [line.split() for line in SUMMARY.strip().splitlines()]
-    places = [header.index(name) + 1 for name in names]
-    return "\n".join([" ".join(names), *(" ".join([row[0], *(row[k] for k in places)]) for row in rows)])
-
-
-@pytest.mark.parametrize(
-    ("names", "missing"),
-    [
-        (["mean", "sd", "r_hat"], ["mcse_mean", "mcse_sd"]),
-        (["eti89_lb", "eti89_ub", "ess_tail"], ["sd", "sd"]),
-        (["sd", "mcse_sd", "eti89_lb"], ["ess_tail"]),
-        (["sd", "eti89_lb", "ess_tail", "mcse_sd"], []),
-        (["r_hat"], []),
-    ],
-)
-def test_a_column_of_a_summary_needs_what_it_is_judged_by(names, missing):
-    complaints = outputs.read_text(select(*names)).malformed
-    assert len(complaints) == len(missing)
-    assert all(f"without the column `{name}`" in c for name, c in zip(missing, complaints, strict=True))
-
-
-@pytest.mark.parametrize(
-    ("stored", "fresh", "said"),
-    [
-        ("5376", "  -1", "cannot be"),
-        (" 0.35", "-0.35", "`sd -0.35` in the row `a` cannot be: wanted: at least 0"),
-        ("0.0048", "-0.004", "is not a number with its error"),
-        ("-0.356", "-0.3x6", "`-0.3x6` in the row `a` of a summary is no number"),
-        ("eti89_lb eti89_ub", "hdi89_lb hdi89_ub", "a summary shows `hdi89_lb`, which cannot be compared"),
-    ],
-)
-def test_what_cannot_be_in_a_summary_is_caught_wherever_it_was_written(stored, fresh, said):
-    bad = SUMMARY.replace(stored, fresh, 1)
-    assert bad != SUMMARY
-    assert any(said in complaint for complaint in outputs.compare_text(bad, bad, LEVEL, strict=True))
-
-
-def test_a_constant_in_a_summary_is_exact():
-    constant = SUMMARY + "c 1 0 1 1 4000 4000 nan 0 nan\n"  # what ArviZ prints of a diagonal of ones
-    assert agree(constant, constant)
-    assert not agree(constant, constant.replace("c 1 0", "c 2 0"))
-
-
-@pytest.mark.parametrize("text", ["mean", "mean sd of all", "mean sd", "mean: 3 ess_bulk", "r_hat"])
-def test_words_of_a_summary_make_none(text):
-    assert outputs.read_text(f"{text}\nlosses fall, as they should").malformed == ()
-
-
-def draw_posterior(seed):
-    """Draws of four chains of quantities of many sizes: a DataTree."""
-    rng = np.random.default_rng(seed)
-    draws = {"a": rng.normal(0.3, 0.35, (4, 500)), "s": rng.lognormal(0, 0.3, (4, 500)), "one": np.ones((4, 500))}
-    draws["w"] = rng.normal(0, 1, (4, 500, 6)) * np.geomspace(1e-4, 1e4, 6) + [0, 1e-2, -7, 12, 1234, 1e5]
-    return az.from_dict({"posterior": draws}, coords={"cls": ["a & b", *"cdefg"]}, dims={"w": ["cls"]})
-
-
-@pytest.fixture(scope="module")
-def summarized():
-    """Two summaries as ArviZ has them, of other draws of one posterior: data frames, outputs."""
-    with pytest.warns(RuntimeWarning, match="invalid value"):  # of the constant
-        frames = [az.summary(draw_posterior(seed)) for seed in range(2)]
-    shown = [{"text/plain": repr(frame), "text/html": frame._repr_html_()} for frame in frames]
-    return frames, [new_output("execute_result", data=data, execution_count=1) for data in shown]
-
-
-def test_summaries_of_other_draws_agree_and_are_well_formed(summarized):
-    frames, (stored, fresh) = summarized
-    assert outputs.compare_outputs([stored], [fresh], LEVEL) == []
-    assert outputs.compare_outputs([stored], [fresh], LEVEL, strict=True)
-    for check in (outputs.find_malformed, outputs.find_coarse, outputs.find_disagreeing):
-        assert check([stored]) == []
-    bulk = f"{frames[0]['ess_bulk'].iloc[0]:.0f}"
-    html = stored["data"]["text/html"].replace(f"<td>{bulk}<", "<td>99<", 1)
-    other = stored | {"data": stored.data | {"text/html": html}}
-    assert f"disagree about `~{bulk} (above 400: yes)`" in outputs.find_disagreeing([other])[0]
-
-
-def test_a_number_of_a_summary_counts_once_and_was_moved_by_rounding_no_more_than_its_half(summarized):
-    for frame, output in zip(*summarized, strict=True):
-        raw = frame[["mean", "sd", "eti89_lb", "eti89_ub"]].to_numpy().ravel()
-        found = outputs.list_estimates([output])
-        assert all(abs(e.value - x) <= e.value_half * 1.0001 + 1e-15 for e, x in zip(found, raw, strict=True))
-
-
-def test_the_error_of_a_bound_is_that_of_a_quantile():
-    draws = np.random.default_rng(1).normal(0, 3, (2000, 800))
-    error = outputs.find_quantile_error(3, 800, 0.055)
-    assert np.quantile(draws, 0.055, axis=1).std() == pytest.approx(error, rel=0.06)
+@pytest.mark.parametrize(("painted", "blank"), [(np.s_[0, :5], True), (np.s_[50], False)])
+def test_a_picture_with_a_speck_is_blank_and_one_with_a_thin_line_is_not(painted, blank):
+    picture = np.full((100, 100, 3), 255, np.uint8)
+    picture[painted] = 0
+    output = new_output("display_data", data={"image/png": encode(Image.fromarray(picture))})
+    assert bool(outputs.find_blank([output])) == blank
 
 
 # --- the errors of both runs -------------------------------------------------------------------------------
@@ -663,14 +523,8 @@ def print_run(seed, n):
 @pytest.mark.parametrize("n", [None, 3, 5, 20])
 def test_a_number_seldom_raises_a_false_alarm(n):
     before, now = (outputs.read_text(print_run(seed, n)).estimates for seed in (20, 21))
-    alarms = sum(outputs.compare_estimates(a, b, LEVEL) != [] for a, b in zip(before, now, strict=True))
+    alarms = sum(outputs.compare_estimates(a, b) != [] for a, b in zip(before, now, strict=True))
     assert alarms <= 18  # 8 expected at most, 1 in 1,000 for the value and for the error; 19: a chance of 0.1 %
-
-
-@pytest.mark.parametrize("count", [1, 100, 3000])
-def test_all_numbers_of_a_book_share_the_risk_of_a_false_alarm(count):
-    limit = outputs.limit_move(outputs.set_level(count), nu=10**6)
-    assert 2 * special.ndtr(-limit) * count <= outputs.RISK
 
 
 @pytest.mark.parametrize(
@@ -688,46 +542,3 @@ def test_all_numbers_of_a_book_share_the_risk_of_a_false_alarm(count):
 )
 def test_a_planted_shift_is_caught_from_its_limit(seeds, shift, times, seen):
     assert agree(f"54.20 ± 1.00{seeds}", f"{54.2 + shift * 2**0.5:.2f} ± {times:.2f}{seeds}") != seen
-
-
-# --- pictures ----------------------------------------------------------------------------------------------
-
-
-def test_one_pixel_is_caught_here_and_passes_elsewhere():
-    picture = Image.linear_gradient("L")
-    other = picture.copy()
-    other.putpixel((3, 4), 9)
-    assert outputs.compare_pictures(encode(picture), encode(other), strict=True)
-    assert outputs.compare_pictures(encode(picture), encode(other)) == []
-
-
-def draw_figure(seed, what="curves"):
-    """Points around two curves, in base64; another seed draws other points."""
-    rng, x = np.random.default_rng(seed), np.linspace(0, 3, 40)
-    figure, ax = plt.subplots(figsize=(5, 3))
-    ax.set(xlim=(0, 3), ylim=(-1, 10))
-    ax.plot(x, x**2 + 0.1 * rng.normal(), color="C0")
-    ax.scatter(x, 9 - 2 * x + 0.1 * rng.normal(size=40), color="C3")
-    ax.plot(x, 3 * np.sin(2 * x) + 3, color="C2")
-    if what == "other":
-        ax.clear()
-        ax.bar(range(5), [1, 4, 2, 5, 3])
-    file = io.BytesIO()
-    figure.savefig(file, dpi=100)
-    plt.close(figure)
-    return base64.b64encode(file.getvalue()).decode()
-
-
-def test_a_figure_of_other_draws_passes_and_another_figure_or_a_turned_one_does_not():
-    picture = draw_figure(0)
-    assert outputs.compare_pictures(picture, draw_figure(9)) == []
-    pixels = outputs.read_picture(picture)
-    turned = [encode(Image.fromarray(p)) for p in (pixels[:, ::-1], pixels[::-1], pixels[..., [2, 1, 0]])]
-    assert all(outputs.compare_pictures(picture, other) for other in [draw_figure(9, "other"), *turned])
-
-
-@pytest.mark.parametrize(("painted", "blank"), [(np.s_[0, :5], True), (np.s_[50], False)])
-def test_a_picture_with_a_speck_is_blank_and_one_with_a_thin_line_is_not(painted, blank):
-    picture = np.full((100, 100, 3), 255, np.uint8)
-    picture[painted] = 0
-    assert outputs.is_blank(outputs.read_picture(encode(Image.fromarray(picture)))) == blank
