@@ -9,8 +9,8 @@ A study is a module with
 and perhaps
 
 - ``block(case)``: neighbouring cases with one block are one task; default: with one first value,
-- ``estimate(case)``: CPU-seconds, for the progress bar and for the choice of rows that are computed again,
-- ``FIRST``: CPU-seconds that the first row of a process takes on top, such as a posterior that all rows need,
+- ``estimate(case)``: CPU-seconds, for the choice of rows that are computed again,
+- ``FIRST``: CPU-seconds that the first row of a process takes on top, for who reads it,
 - ``RECOMPUTED``: the cases among which tests choose; default: all of them,
 - ``UNCOMPARED``: columns that are not compared, such as seconds,
 - ``READS``: what it reads beside tables that it asks for by name: paths in ``book/``,

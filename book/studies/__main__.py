@@ -3,7 +3,7 @@
     python -m studies                 check the tables that were not, run those that cannot be checked or do not agree
     python -m studies NAME …          run these in full
     python -m studies NAME --only method=Pathfinder   run these rows of one study, keep the others
-    python -m studies --check [NAME …]  compute a sample of rows again, and stamp the tables that agree; run nothing
+    python -m studies --check [NAME …]  compute two rows of each again, and stamp the tables that agree; run nothing
     python -m studies --list          say how it stands, change nothing
 
 Rows are computed as tasks on Dask, on all cores of this machine; JOBS=1 takes one, SCHEDULER=tcp://… the workers of any
@@ -23,8 +23,6 @@ from bookkit.versions import machine
 
 import studies
 from studies import _checks, _tasks
-
-SECONDS = 60  # CPU-seconds for rows of one study that are computed again
 
 
 def names():
@@ -65,24 +63,23 @@ def run(name, wanted=None, client=None):
     study, table, wanted = load(name), read(name), wanted or {}
     cases = [case for case in study.CASES if all(str(case.get(c)) in values for c, values in wanted.items())]
     if not cases:
-        asked = " and ".join(f"{column}={' or '.join(values)}" for column, values in wanted.items())
-        known = "; ".join(f"{c}: {', '.join(sorted({str(case.get(c)) for case in study.CASES}))}" for c in wanted)
-        raise SystemExit(f"{name} has no case with {asked}; there are: {known}")
+        known = {c: sorted({str(case.get(c)) for case in study.CASES}) for c in wanted}
+        raise SystemExit(f"{name} has no case with {wanted}; there are: {known}")
     if wanted and (table is None or (study.MEASURED and table["machine"] != machine())):
         raise SystemExit(f"some rows of {name} cannot be run by themselves; `python -m studies {name}` runs all")
     origin = _tasks.describe_origin()
-    print(f"{name}: {len(cases)} rows, about {sum(_checks.get_cost(c, study) for c in cases) / 3600:.1f} CPU-hours")
+    print(f"{name}: {len(cases)} rows, about {sum(_checks.get_cost(study, c) for c in cases) / 3600:.1f} CPU-hours")
     if study.MEASURED:
         rows, machines = [case | study.compute(**case) for case in cases], [machine()]
     else:
         rows, machines = _tasks.run_tasks(study, cases, _tasks.find_folder(name), client)
     if wanted:
-        old = {_key(_checks.get_case(row, study)): row for row in table["rows"]}
-        for row in rows:
-            known = old.get(_key(_checks.get_case(row, study)), {})
-            kept = set() if study.MEASURED else _checks.get_uncompared(study) & known.keys()
-            old[_key(_checks.get_case(row, study))] = row | {column: known[column] for column in kept}
-        rows = [old[_key(case)] for case in study.CASES if _key(case) in old]  # one may be missing yet
+        every = {_checks.name_case(row, study): row for row in table["rows"]}
+        unmoved = set() if study.MEASURED else _checks.get_uncompared(study)
+        for key, row in ((_checks.name_case(row, study), row) for row in rows):
+            every[key] = row | {column: every[key][column] for column in unmoved & every.get(key, {}).keys()}
+        keys = [_checks.name_case(case, study) for case in study.CASES]
+        rows = [every[key] for key in keys if key in every]  # one may be missing yet
         machines.append(table["machine"])
         table.get("checked", {}).pop("code", None)  # what the others were checked by, they were
     else:
@@ -95,14 +92,8 @@ def run(name, wanted=None, client=None):
     print(f"wrote {name}.json: {len(cases)} of {len(rows)} rows anew")
 
 
-def check(name, seconds=SECONDS, at_least=2):
-    """Compute a sample of a table's rows again, in this process.
-
-    Parameters
-    ----------
-    name : str
-    seconds : float, CPU-seconds for the rows
-    at_least : int, so many rows in any case, the cheapest ones
+def check(name, n_rows=2, seconds=30):
+    """Compute some rows of a table again, in this process, and other rows at another commit.
 
     Returns
     -------
@@ -110,20 +101,17 @@ def check(name, seconds=SECONDS, at_least=2):
     stamp : dict, for a table that agrees
     """
     study, table = load(name), read(name)
-    seed = int(_tasks.digest_code(study.__name__)[:16], 16)  # other code, other rows
-    cases = _checks.draw_cases(study, getattr(study, "RECOMPUTED", study.CASES), seconds, seed, at_least=at_least)
-    stamp = _stamp(study, len(cases), "equal bytes", _checks.find_spread(table, study))
-    rows = {_key(_checks.get_case(row, study)): row for row in table["rows"]}
+    stamp = _stamp(study, 0, "equal bytes", _checks.find_spread(table, study))
+    rows = {_checks.name_case(row, study): row for row in table["rows"]}
     exact, wrong = _checks.is_exact(table, machine()), []
-    for case in cases:
-        row, fresh = rows[_key(case)], study.compute(**case)
+    for case in _checks.draw_cases(study, n_rows, seconds, seed=int(digest([name, find_commit()])[:16], 16)):
+        row, fresh = rows[_checks.name_case(case, study)], study.compute(**case)
         if "skipped" in fresh:
-            stamp["rows"] -= 1
             continue
+        stamp["rows"] += 1
         if any(row.get(key) != fresh[key] for key in fresh.keys() - _checks.get_uncompared(study)):
             stamp["agreement"] = "within errors"
-        different, unknown = _checks.compare_row(row, fresh, table, study, exact=exact)
-        wrong += [f"{case}: {words}" for words in different + [f"cannot be compared: {words}" for words in unknown]]
+        wrong += [f"{case}: {words}" for words in _checks.compare_row(row, fresh, table, study, exact=exact)]
     return wrong if stamp["rows"] else ["no row could be computed here"], stamp
 
 
@@ -134,21 +122,16 @@ def check_and_stamp(name):
         print("\n  ".join([f"{name} does not agree, {len(complaints)} numbers:", *complaints[:20]]), flush=True)
         return False
     table = read(name)
-    _write(
-        name, {key: value for key, value in table.items() if key != "rows"} | {"checked": stamp, "rows": table["rows"]}
-    )
+    rows = table.pop("rows")
+    _write(name, table | {"checked": stamp, "rows": rows})
     print(f"{name} agrees, {stamp['rows']} rows, {stamp['agreement']}: stamped at {stamp['commit'] or 'no commit'}")
     return True
-
-
-def _key(case):
-    return json.dumps(case, sort_keys=True)
 
 
 def _stamp(study, n_rows, agreement, spread):
     return {
         "commit": find_commit(),
-        **_tasks.describe_code(study.__name__),
+        **_tasks.describe_code(study),
         "identity": machine(),
         "rows": n_rows,
         "agreement": agreement,
@@ -172,7 +155,7 @@ def main(arguments=None):
     """What the module's first lines say. Returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m studies", description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME")
-    parser.add_argument("--check", action="store_true", help="compute some rows again, stamp what agrees, run nothing")
+    parser.add_argument("--check", action="store_true", help="compute two rows again, stamp what agrees, run nothing")
     parser.add_argument("--only", metavar="COLUMN=VALUE", action="append", default=[],
                         help="run some rows of one study, keep the others; given twice, both columns must hold, and "
                         "of one column either value")  # fmt: skip

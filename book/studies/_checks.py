@@ -27,17 +27,12 @@ CHANCE = 1e-5  # of a false alarm, each number, under other settings
 ENOUGH = 4  # degrees of freedom of a standard deviation
 
 
-def get_case(row, study):
-    """The part of a row that was given."""
-    return {key: row.get(key) for key in study.CASES[0]}
+def name_case(row, study, without=None):
+    """The part of a row that was given, as text; without the seed it names the row's kind."""
+    return json.dumps({key: row.get(key) for key in study.CASES[0] if key != without}, sort_keys=True)
 
 
-def get_kind(row, study):
-    """What rows that differ in their seed alone have in common, as text."""
-    return json.dumps({key: row.get(key) for key in study.CASES[0] if key != "seed"}, sort_keys=True)
-
-
-def get_cost(case, study):
+def get_cost(study, case):
     """CPU-seconds of a row (float): the study's `estimate`, else a guess."""
     return getattr(study, "estimate", lambda case: 30)(case)
 
@@ -47,30 +42,16 @@ def get_uncompared(study):
     return set(getattr(study, "UNCOMPARED", ()))
 
 
-def list_by_kind(rows, study):
-    """The rows of each kind: list of lists."""
-    key = partial(get_kind, study=study)
-    return [list(alike) for _, alike in groupby(sorted(rows, key=key), key=key)]
-
-
-def draw_cases(study, cases, seconds, seed, *, at_least=0):
-    """Draw cases whose rows together take at most `seconds` of the CPU, of as many kinds as fit; the first row of a
-    process (`FIRST`) counts with them. The cheapest are added until there are `at_least` so many. List of dict.
+def draw_cases(study, n, seconds, seed):
+    """Draw `n` cases (list of dict), if possible of several kinds, among those whose rows take at most so many seconds
+    of the CPU; where these are too few, the cheapest others follow.
     """
-    rng = np.random.default_rng(seed)
-    mixed = [cases[i] for i in rng.permutation(len(cases))]
-    turn, count = [], {}
-    for case in mixed:  # the first of each kind, then the second of each, …
-        kind = get_kind(case, study)
-        count[kind] = count.get(kind, 0) + 1
-        turn.append(count[kind])
-    chosen, left = [], seconds - getattr(study, "FIRST", 0)
-    for i in np.argsort(turn, kind="stable"):
-        if get_cost(mixed[i], study) <= left:
-            chosen.append(mixed[i])
-            left -= get_cost(mixed[i], study)
-    rest = sorted((case for case in mixed if case not in chosen), key=lambda case: get_cost(case, study))
-    return chosen + rest[: max(at_least - len(chosen), 0)]
+    cases = getattr(study, "RECOMPUTED", study.CASES)
+    mixed = [cases[i] for i in np.random.default_rng(seed).permutation(len(cases))]
+    kinds = [name_case(case, study, "seed") for case in mixed]
+    costs = [max(get_cost(study, case), seconds) for case in mixed]
+    order = sorted(range(len(mixed)), key=lambda i: (costs[i], kinds[:i].count(kinds[i])))
+    return [mixed[i] for i in order[:n]]
 
 
 # --- how far seeds differ
@@ -80,8 +61,8 @@ def measure_spread(rows, study):
     """How far rows differ that differ in their seed alone, all kinds together: dict of column to
     [relative standard deviation, degrees of freedom, whether it differs where it is no number].
     """
-    found = {}
-    for alike in list_by_kind(rows, study):
+    found, kind = {}, partial(name_case, study=study, without="seed")
+    for alike in (list(alike) for _, alike in groupby(sorted(rows, key=kind), key=kind)):
         for column in alike[0].keys() - STAMP - study.CASES[0].keys() - get_uncompared(study):
             total, dof, varies = found.setdefault(column, [0.0, 0, False])
             values = [_read(row.get(column)) for row in alike]
@@ -91,12 +72,11 @@ def measure_spread(rows, study):
             if not numbers:
                 dof += len(alike) - 1
             elif len({value.shape for value in numbers}) == 1:
-                numbers = np.array(numbers)
-                scale = abs(numbers).mean() or 1.0
-                total += float((((numbers - numbers.mean(axis=0)) / scale) ** 2).mean(axis=1).sum())
+                scale = np.mean(np.abs(numbers)) or 1.0
+                total += float(np.sum(np.var(numbers, axis=0) / scale**2) * len(numbers) / numbers[0].size)
                 dof += len(numbers) - 1
-            found[column] = [total, dof, bool(varies)]
-    return {c: [float(np.sqrt(total / max(dof, 1))), dof, varies] for c, (total, dof, varies) in found.items() if dof}
+            found[column] = [total, dof, varies]
+    return {c: [float(np.sqrt(total / dof)), dof, varies] for c, (total, dof, varies) in found.items() if dof}
 
 
 def find_spread(table, study):
@@ -110,26 +90,21 @@ def find_spread(table, study):
 
 
 def compare_row(row, fresh, table, study, *, exact):
-    """What is wrong with a row of a table whose case `study.compute` has answered with `fresh`; `exact` says whether
-    the settings are those of the table. Two lists of str: the columns that lie too far away, with both values, and
-    those of which nobody knows how far they may lie.
+    """What is wrong with a row of a table whose case `study.compute` has answered with `fresh` (list of str); `exact`
+    says whether the settings are those of the table.
     """
-    different, unknown = [], []
-    if set(row) - STAMP != set(study.CASES[0]) | set(fresh):
-        return [f"columns {sorted(set(row) - STAMP)}, now {sorted(set(study.CASES[0]) | set(fresh))}"], []
-    spread = find_spread(table, study)
-    alike = [other for other in table["rows"] if get_kind(other, study) == get_kind(row, study)]
+    columns, known = sorted({*study.CASES[0], *fresh}), sorted(row.keys() - STAMP)
+    if known != columns:
+        return [f"columns {known}, now {columns}"]
+    spread, wrong = find_spread(table, study), []
     for column in fresh.keys() - get_uncompared(study):
-        old, new = row[column], fresh[column]
-        if _is_equal(old, new):
+        if _is_equal(row[column], fresh[column], 0):
             continue
-        words = f"{column}: {new}, in the table {old}"
-        tolerance = 0 if exact else _find_tolerance(column, row, fresh, alike, table["rows"], spread, study)
-        if tolerance is None:
-            unknown.append(words)
-        elif not _is_within(_read(old), _read(new), tolerance):
-            different.append(words)
-    return different, unknown
+        tolerance = 0 if exact else _find_tolerance(column, row, fresh, table, spread.get(column), study)
+        if not _is_equal(row[column], fresh[column], tolerance or 0):
+            why = "cannot be compared: " if tolerance is None else ""
+            wrong.append(f"{why}{column}: {fresh[column]}, in the table {row[column]}")
+    return wrong
 
 
 def _read(value):
@@ -143,39 +118,34 @@ def _read(value):
     return found if found.size and np.isfinite(found).all() else None
 
 
-def _is_equal(old, new):
+def _is_equal(old, new, tolerance):
     a, b = _read(old), _read(new)
     if a is None or b is None:
-        return json.dumps(old) == json.dumps(new)
-    return a.shape == b.shape and bool(np.all(abs(a - b) <= 1e-9 * abs(a) + 1e-12))
+        return tolerance == np.inf or json.dumps(old) == json.dumps(new)
+    return a.shape == b.shape and bool(np.all(abs(a - b) <= 1e-9 * abs(a) + 1e-12 + tolerance))
 
 
-def _is_within(old, new, tolerance):
-    if old is None or new is None:
-        return tolerance == np.inf
-    return old.shape == new.shape and bool(np.all(abs(old - new) <= tolerance))
-
-
-def _find_tolerance(column, row, fresh, alike, rows, spread, study):
+def _find_tolerance(column, row, fresh, table, spread, study):
     """How far a number may lie from that in the table; inf where it may be anything, None where nobody knows."""
     old, new = _read(row[column]), _read(fresh[column])
-    sd, dof, varies = spread.get(column, (0.0, 0, False))
+    sd, dof, varies = spread or (0.0, 0, False)
     if old is None or new is None:
         # whether chains agreed is luck near the limit: a verdict that falls both ways in the table may do so again
-        varies |= column.endswith("converged") and len({other[column] for other in rows}) > 1
+        varies |= column.endswith("converged") and len({other.get(column) for other in table["rows"]}) > 1
         return np.inf if varies else 0 if dof >= ENOUGH else None
     size = abs(new).mean()
     if "seed" not in study.CASES[0]:
         return 1e-6 * size + 1e-9
     errors = [_read(found.get(f"{column}_mcse")) for found in (row, fresh)]
     if all(error is not None for error in errors) and row.get("converged", True) and fresh.get("converged", True):
-        one_point = 1e-3 * size  # one of 900 may change sides where no draw in the table let it
-        return 5 * np.hypot(*errors)[0] + one_point
-    own = [value for other in alike if (value := _read(other[column])) is not None and value.shape == new.shape]
+        return 5 * np.hypot(*errors)[0] + 1e-3 * size  # one of 900 points may change sides where no draw let it
+    kind = name_case(row, study, "seed")
+    alike = [_read(other.get(column)) for other in table["rows"] if name_case(other, study, "seed") == kind]
+    own = [value for value in alike if value is not None and value.shape == new.shape]
     if len(own) > ENOUGH:
         sd, dof = np.sqrt(np.var(own, axis=0, ddof=1).mean()), len(own) - 1
     else:
-        sizes = [abs(value).mean() for other in rows if (value := _read(other[column])) is not None]
+        sizes = [abs(value).mean() for other in table["rows"] if (value := _read(other.get(column))) is not None]
         sd *= max(size, 0.1 * np.median(sizes))
     if dof < ENOUGH:
         return None
@@ -193,16 +163,11 @@ def is_exact(table, here):
     """Whether rows must come out again to the last digits: a table was made, or found equal, under the settings `here`
     (of `bookkit.versions.machine`). Of the lock, the versions that the table names count.
     """
-
-    def leave_lock(found):
-        return {key: value for key, value in found.items() if key != "requirements"}
-
-    present = dict(read_versions(tuple(table["versions"])))
-    stamp = table.get("checked", {})
-    origins = [table["machine"]]
+    stamp, origins = table.get("checked", {}), [table["machine"]]
     if stamp.get("agreement") == "equal bytes" and "several" not in table["machine"].values():
         origins.append(stamp["identity"])  # of rows of several machines, those that were checked tell nothing of others
-    return table["versions"] == present and leave_lock(here) in map(leave_lock, origins)
+    alike = [{**found, "requirements": ""} == {**here, "requirements": ""} for found in origins]
+    return any(alike) and table["versions"] == dict(read_versions(tuple(table["versions"])))
 
 
 def find_state(study, table):
@@ -213,13 +178,11 @@ def find_state(study, table):
         return "run", "there is no table"
     if table["digest"] != digest(table["rows"]):
         return "run", "its rows were edited by hand"
-    cases = [json.dumps(case, sort_keys=True) for case in study.CASES]
-    if sorted(cases) != sorted(json.dumps(get_case(row, study), sort_keys=True) for row in table["rows"]):
+    if sorted(name_case(case, study) for case in study.CASES) != sorted(name_case(r, study) for r in table["rows"]):
         return "run", "its rows are not the cases of the study"
     if study.MEASURED:
         return "fine", f"a record of {table['commit']}: what is measured is not compared"
-    stamp = table.get("checked", {})
-    present = _tasks.describe_code(study.__name__)
+    stamp, present = table.get("checked", {}), _tasks.describe_code(study)
     if other := [what for key, what in UNDER.items() if stamp.get(key) != present[key]]:
         return "check", f"not checked since {' and '.join(other)} changed"
     return "fine", f"{stamp['rows']} rows, {stamp['agreement']}, at {stamp['commit']}"

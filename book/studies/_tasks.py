@@ -1,17 +1,13 @@
 """Rows of a study as tasks on Dask: on this machine's cores, or on any scheduler.
 
 A task is a block of a study's cases. Its rows come back to this process, which keeps them in one file, written whole
-or not at all, under a name that stands for the cases and the code. A run that was killed goes on from these files, and
-two runs at once only repeat each other's work. A worker that dies is replaced and its task given to another: that is
-Dask's part.
+or not at all, under a name that stands for the cases and the code. A run that was killed goes on from these files. A
+worker that dies is replaced and its task given to another: that is Dask's part.
 """
 
-import ast
 import importlib
-import importlib.util
 import json
 import os
-import re
 import sys
 from contextlib import nullcontext
 from functools import lru_cache
@@ -35,16 +31,9 @@ def find_folder(name):
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hbnn" / "tasks" / name
 
 
-def read_source(module):
-    """The text of a study, and what it says that it `READS` beside its tables: str, list of paths in ``book/``."""
-    source = Path(importlib.util.find_spec(module).origin).read_text(encoding="utf-8")
-    stated = re.search(r"^READS = (\(.*?\))", source, flags=re.MULTILINE | re.DOTALL)
-    return source, list(ast.literal_eval(stated[1])) if stated else []
-
-
-def describe_code(module):
-    """What the rows of a study are computed under (dict): `bookkit.versions.stamp` of its module and what it reads."""
-    return stamp(*read_source(module))
+def describe_code(study):
+    """What a study's rows are computed under (dict): `bookkit.versions.stamp` of its text now, and what it `READS`."""
+    return stamp(Path(study.__file__).read_text(encoding="utf-8"), getattr(study, "READS", ()))
 
 
 def read_packages():
@@ -58,18 +47,18 @@ def describe_origin():
     return {"commit": find_commit(), "machine": machine(), "python": python, "versions": read_packages()}
 
 
-def digest_code(module):
+def digest_code(study):
     """SHA-256 of what two processes must have in common to compute the same rows."""
-    return digest([describe_code(module), read_packages()])
+    return digest([describe_code(study), read_packages()])
 
 
 @lru_cache
-def _digest_loaded(module):
+def _digest_loaded(study):
     """The code of a study when this process was first asked for it, and so the code that it has loaded."""
-    return digest_code(module)
+    return digest_code(study)
 
 
-def compute_block(module, cases, code, commit):
+def compute_block(name, cases, code, commit):
     """What a worker does: the rows of a task, each with its commit and versions, and the worker's machine (dict).
 
     Raises
@@ -77,13 +66,14 @@ def compute_block(module, cases, code, commit):
     RuntimeError
         When the worker has other code than the process that asks.
     """
-    if _digest_loaded(module) != code:
+    study = importlib.import_module(name)
+    if _digest_loaded(study) != code:
         raise RuntimeError(
-            f"this worker has other code or other packages than the process that asked for {module}; wanted: "
+            f"this worker has other code or other packages than the process that asked for {name}; wanted: "
             "the same commit and the same requirements.txt on both, and workers started after the last change"
         )
-    origin = {"commit": commit, "versions": ", ".join(f"{name} {found}" for name, found in read_packages().items())}
-    rows = [case | importlib.import_module(module).compute(**case) | origin for case in cases]
+    versions = ", ".join(f"{package} {found}" for package, found in read_packages().items())
+    rows = [case | study.compute(**case) | {"commit": commit, "versions": versions} for case in cases]
     return {"rows": rows, "machine": machine(), "digest": digest(rows)}
 
 
@@ -118,29 +108,26 @@ def run_tasks(study, cases, folder, client=None):
     from distributed import as_completed
     from rich.progress import track
 
-    code, commit = digest_code(study.__name__), find_commit()
+    name, code, commit = study.__name__, digest_code(study), find_commit()
     block = getattr(study, "block", lambda case: next(iter(case.values())))
     blocks = [list(alike) for _, alike in groupby(cases, key=block)]
     paths = [folder / f"{digest([code, block])[:24]}.json" for block in blocks]
-    done = {i: found for i, path in enumerate(paths) if (found := read_task(path))}
-    failed, waiting = {}, [i for i in range(len(blocks)) if i not in done]
+    done, failed = {i: found for i, path in enumerate(paths) if (found := read_task(path))}, []
+    waiting = [i for i in range(len(blocks)) if i not in done]
     with connect(client) if waiting else nullcontext() as connected:
-        tasks = {
-            connected.submit(compute_block, study.__name__, blocks[i], code, commit, pure=False): i for i in waiting
-        }
-        done_one_by_one = as_completed(tasks, loop=connected.loop) if tasks else ()  # no client is the default one
-        for task in track(done_one_by_one, study.__name__, total=len(tasks)):
+        tasks = {connected.submit(compute_block, name, blocks[i], code, commit, pure=False): i for i in waiting}
+        one_by_one = as_completed(tasks, loop=connected.loop) if tasks else ()  # no client is the default one
+        for task in track(one_by_one, name, total=len(tasks)):
             i = tasks[task]
             try:
                 done[i] = task.result()
                 write_atomically(paths[i], json.dumps(done[i]))
             except Exception as error:  # whatever a study, a worker or a scheduler that has gone raises
-                failed[i] = error
+                failed.append(f"  {blocks[i][0]}: {type(error).__name__}: {error}")
     if failed:
-        first = "\n".join(f"  {blocks[i][0]}: {type(error).__name__}: {error}" for i, error in list(failed.items())[:5])
         raise RuntimeError(
             f"{len(failed)} of {len(blocks)} tasks failed; the others are kept in {folder}, and the same command goes "
-            f"on with them:\n{first}"
+            "on with them:\n" + "\n".join(failed[:5])
         )
     found = [done[i] for i in range(len(blocks))]
     return [row for task in found for row in task["rows"]], [task["machine"] for task in found]
@@ -157,10 +144,8 @@ def connect(client=None):
         client = Client(address, set_as_default=False)
         client.wait_for_workers(1, timeout=LONELY)
         return client
-    dask.config.set({"distributed.worker.daemon": True, "distributed.deploy.lost-worker-timeout": AWAY})
-    count = getattr(os, "process_cpu_count", os.cpu_count)  # Python 3.12 has only the second
-    n_workers = int(os.environ.get(JOBS) or count())
+    dask.config.set({"distributed.deploy.lost-worker-timeout": AWAY})
     return Client(
-        n_workers=n_workers, threads_per_worker=1, dashboard_address=":0", memory_limit=0, silence_logs="ERROR",
-        set_as_default=False,
+        n_workers=int(os.environ.get(JOBS) or 0) or None, threads_per_worker=1, dashboard_address=":0", memory_limit=0,
+        silence_logs="ERROR", set_as_default=False,
     )  # fmt: skip
