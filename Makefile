@@ -91,7 +91,7 @@ $(READER)/.installed: .binder/requirements.txt | $(INSTALLED)
 	@touch $@
 
 binder-check: $(INSTALLED) $(READER)/.installed  ## run chapters as a Binder pod would: 1 CPU, 2 GB, no network (CHAPTER=moons)
-	$(BIN)/python -m tools.binder_check --python $(READER)/bin/python $(CHAPTER)
+	$(READER)/bin/python -m tools.binder_check $(CHAPTER)
 
 browser:  ## install a Chromium for the site tests, where that can be done
 	@book/tools/browser.sh
