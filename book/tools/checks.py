@@ -2,13 +2,12 @@
 
     python -m tools.checks moons      default: every chapter
 
-Each check returns a list of complaints.
+Each check returns a list of complaints, of a notebook or of one cell.
 """
 
 import ast
 import re
 import sys
-from functools import wraps
 
 import jupytext
 import nbformat
@@ -22,8 +21,8 @@ MAX_BYTES = 1_500_000
 MAX_LINES = 25  # of a code cell, without its options
 # tags with which nbval, or a reader of the page, would not see an output or an error
 EVASIVE_TAGS = {"nbval-skip", "nbval-raises-exception", "raises-exception", "skip-execution"}
-EVASIVE_COMMENTS = re.compile(r"^\s*#+\s*(NBVAL_SKIP|NBVAL_RAISES_EXCEPTION)\s*$", re.MULTILINE)
-IGNORING_COMMENTS = re.compile(r"^\s*#+\s*(NBVAL_IGNORE_OUTPUT|PYTEST_VALIDATE_IGNORE_OUTPUT)\s*$", re.MULTILINE)
+EVASIVE = re.compile(r"^\s*#+\s*(NBVAL_SKIP|NBVAL_RAISES_EXCEPTION)\s*$", re.MULTILINE)
+IGNORING = re.compile(r"^\s*#+\s*(NBVAL_IGNORE_OUTPUT|PYTEST_VALIDATE_IGNORE_OUTPUT)\s*$", re.MULTILINE)
 REASON = re.compile(r"^\s*# output ignored: \S+", re.MULTILINE)
 
 # what draws at random, in PyMC, nutpie, scikit-learn, SciPy and NumPy, and what a seed is called there
@@ -58,12 +57,7 @@ def list_code(nb):
     return [cell for cell in nb.cells if cell.cell_type == "code" and cell.source.strip()]
 
 
-def _number(cells):
-    """Pair cells with names for a reader."""
-    return [(f"code cell {i} (`{cell.source.strip().splitlines()[0][:60]}`)", cell) for i, cell in enumerate(cells, 1)]
-
-
-# --- the pair ----------------------------------------------------------------------------------------------
+# --- a notebook --------------------------------------------------------------------------------------------
 
 
 def find_differences(nb, md):
@@ -75,134 +69,92 @@ def find_differences(nb, md):
     return []
 
 
-def find_unexecuted(nb):
-    """Find code cells that were not run once each, in order, in a fresh kernel."""
-    return [
-        f"{name} has execution count {cell.execution_count}, not {expected}"
-        for expected, (name, cell) in enumerate(_number(list_code(nb)), 1)
-        if cell.execution_count != expected
-    ]
-
-
 def find_stale(nb):
     """Find out whether the code, or a table that it reads, was changed after it was run."""
     fresh = nb.metadata.get("bnn", {}).get("stamp", {}).get("code") == chapters.stamp(nb)["code"]
     return [] if fresh else ["the code or a table that it reads is not what was run: `make chapters` runs it"]
 
 
-# --- form --------------------------------------------------------------------------------------------------
+# --- a code cell -------------------------------------------------------------------------------------------
 
 
-def find_undescribed(nb):
-    """Find pictures without alt text, caption or name in their cell's metadata."""
-    complaints = []
-    for name, cell in _number(list_code(nb)):
-        pictures = sum(any(mime.startswith("image/") for mime in o.get("data", {})) for o in cell.outputs)
-        mystnb = cell.metadata.get("mystnb", {})
-        texts = {
-            "alt text": mystnb.get("image", {}).get("alt"),
-            "caption": mystnb.get("figure", {}).get("caption"),
-            "name": mystnb.get("figure", {}).get("name"),
-        }
-        if pictures:
-            complaints += [f"{name}: the picture has no {what}" for what, text in texts.items() if not text]
-        if pictures > 1:
-            complaints.append(f"{name} shows {pictures} pictures under one caption: give each its own cell")
-    return complaints
+def find_undescribed(cell):
+    """Find pictures without alt text, caption or name in the cell's metadata."""
+    pictures = sum(any(mime.startswith("image/") for mime in o.get("data", {})) for o in cell.outputs)
+    if pictures > 1:
+        return [f"{pictures} pictures under one caption: give each its own cell"]
+    wanted = [("alt text", "image", "alt"), ("caption", "figure", "caption"), ("name", "figure", "name")]
+    mystnb = cell.metadata.get("mystnb", {})
+    return [
+        f"the picture has no {what}" for what, part, key in wanted if pictures and not mystnb.get(part, {}).get(key)
+    ]
 
 
-def find_long(nb):
-    """Find code cells that nobody reads to their end."""
-    lengths = [(name, len(cell.source.splitlines())) for name, cell in _number(list_code(nb))]
-    return [f"{name} has {n} lines, at most {MAX_LINES}: cut it in two" for name, n in lengths if n > MAX_LINES]
+def find_long(cell):
+    """Find out whether nobody reads a cell to its end."""
+    n = len(cell.source.splitlines())
+    return [f"{n} lines, at most {MAX_LINES}: cut it in two"] if n > MAX_LINES else []
 
 
-def find_stderr(nb):
+def find_stderr(cell):
     """Find lines on stderr that are not warnings about divergences."""
-    return [
-        f"{name} wrote to stderr: {line}"
-        for name, cell in _number(list_code(nb))
-        for output in cell.outputs
-        if output.output_type == "stream" and output.name == "stderr"
-        for line in output.text.splitlines()
-        if line.strip() and "divergence" not in line.lower()
-    ]
+    texts = [output.text for output in cell.outputs if output.get("name") == "stderr"]
+    lines = [line for line in "\n".join(texts).splitlines() if line.strip() and "divergence" not in line.lower()]
+    return [f"wrote to stderr: {line}" for line in lines]
 
 
-def find_oversize(path):
-    """Find out whether a file is too large to be read on a page."""
-    size = path.stat().st_size
-    return [f"{path.name} has {size / 1e6:.1f} MB, at most {MAX_BYTES / 1e6:.1f}"] if size > MAX_BYTES else []
+def find_evasions(cell):
+    """Find what keeps outputs from being compared, without a reason that is written down."""
+    tags = set(cell.metadata.get("tags", []))
+    found = [f"`{evasion}` is not allowed" for evasion in sorted(EVASIVE_TAGS & tags) + EVASIVE.findall(cell.source)]
+    if ("nbval-ignore-output" in tags or IGNORING.search(cell.source)) and not REASON.search(cell.source):
+        found.append("ignores its output and does not say `# output ignored: <reason>`")
+    return found
 
 
-def _of_outputs(check):
-    """A check of a cell's outputs as one of a notebook, under the same name."""
-
-    @wraps(check)
-    def check_cells(nb):
-        return [f"{name}: {complaint}" for name, cell in _number(list_code(nb)) for complaint in check(cell.outputs)]
-
-    return check_cells
-
-
-find_malformed, find_disagreeing, find_blank = map(
-    _of_outputs, (outputs.find_malformed, outputs.find_disagreeing, outputs.find_blank)
-)
-
-
-def find_evasions(nb):
-    """Find code cells whose outputs would not be compared, without a reason that is written down."""
-    complaints = []
-    for name, cell in _number(list_code(nb)):
-        tags = set(cell.metadata.get("tags", []))
-        evasive = sorted(EVASIVE_TAGS & tags) + EVASIVE_COMMENTS.findall(cell.source)
-        complaints += [f"{name}: `{tag}` is not allowed" for tag in evasive]
-        ignored = "nbval-ignore-output" in tags or IGNORING_COMMENTS.search(cell.source)
-        if ignored and not REASON.search(cell.source):
-            complaints.append(f"{name} ignores its output and does not say `# output ignored: <reason>`")
-    return complaints
+def find_unseeded(cell):
+    """Find calls that draw at random without a seed; whatever `**` passes is trusted."""
+    found = []
+    tree = ast.parse(TransformerManager().transform_cell(cell.source))  # IPython's magics become calls
+    for call in [node for node in ast.walk(tree) if isinstance(node, ast.Call)]:
+        full, name = ast.unparse(call.func), getattr(call.func, "attr", getattr(call.func, "id", None))
+        seeds = [keyword.value for keyword in call.keywords if keyword.arg in {None, *SEED_NAMES}]
+        seeds += call.args[:1] if name in GENERATORS else []
+        seeded = any(not (isinstance(seed, ast.Constant) and seed.value is None) for seed in seeds)
+        one_state = full == f"np.random.{name}" and name not in GENERATORS | {"Generator"}
+        if one_state or (not seeded and {full, name} & (DRAWS | GENERATORS)):
+            found.append(f"`{full}` draws without a seed")
+    return found
 
 
-# --- seeds and clocks --------------------------------------------------------------------------------------
-
-
-def find_unseeded(nb):
-    """Find calls in a notebook that draw at random without a seed; whatever `**` passes is trusted."""
-    complaints = []
-    for name, cell in _number(list_code(nb)):
-        tree = ast.parse(TransformerManager().transform_cell(cell.source))  # IPython's magics become calls
-        for call in [node for node in ast.walk(tree) if isinstance(node, ast.Call)]:
-            full, function = ast.unparse(call.func), getattr(call.func, "attr", getattr(call.func, "id", None))
-            seeds = [keyword.value for keyword in call.keywords if keyword.arg in {None, *SEED_NAMES}]
-            seeds += call.args[:1] if function in GENERATORS else []
-            seeded = any(not (isinstance(seed, ast.Constant) and seed.value is None) for seed in seeds)
-            one_state = full == f"np.random.{function}" and function not in GENERATORS | {"Generator"}
-            if one_state or (not seeded and {full, function} & (DRAWS | GENERATORS)):
-                complaints.append(f"{name}: `{full}` draws without a seed")
-    return complaints
-
-
-def find_clocks(nb):
+def find_clocks(cell):
     """Find code that looks at a clock or at memory, or draws from the one state that Python has for all."""
-    return [
-        f"{name} uses `{clock.strip()}`: read measured numbers from a data file, and draw with NumPy"
-        for name, cell in _number(list_code(nb))
-        for clock in CLOCK.findall(cell.source)
-    ]
+    found = CLOCK.findall(cell.source)
+    return [f"`{clock.strip()}`: read measured numbers from a data file, and draw with NumPy" for clock in found]
 
 
-CHECKS = [
-    find_unexecuted, find_stale, find_undescribed, find_long, find_stderr, find_blank, find_malformed, find_disagreeing,
-    find_evasions, find_unseeded, find_clocks,
-]  # fmt: skip
+CELL_CHECKS = (find_undescribed, find_long, find_stderr, find_evasions, find_unseeded, find_clocks)
+OUTPUT_CHECKS = (outputs.find_malformed, outputs.find_disagreeing, outputs.find_blank)
+
+
+def check_notebook(nb):
+    """Everything that is wrong with a notebook by itself: a list of complaints."""
+    complaints = find_stale(nb)
+    for number, cell in enumerate(list_code(nb), 1):
+        found = [complaint for check in CELL_CHECKS for complaint in check(cell)]
+        found += [complaint for check in OUTPUT_CHECKS for complaint in check(cell.outputs)]
+        if cell.execution_count != number:
+            found.append(f"has execution count {cell.execution_count}, not {number}: run it once, in order")
+        complaints += [f"code cell {number} (`{cell.source.strip().splitlines()[0][:60]}`): {c}" for c in found]
+    return complaints
 
 
 def check(md):
     """Everything that is wrong with a chapter (Path of its md) and the notebook beside it: a list of complaints."""
     ipynb = md.with_suffix(".ipynb")
-    nb = nbformat.read(ipynb, as_version=4)
-    complaints = find_differences(nb, jupytext.read(md, fmt="md:myst")) + find_oversize(ipynb)
-    return complaints + [complaint for check in CHECKS for complaint in check(nb)]
+    nb, size = nbformat.read(ipynb, as_version=4), ipynb.stat().st_size
+    large = [f"{ipynb.name} has {size / 1e6:.1f} MB, at most {MAX_BYTES / 1e6:.1f}"] if size > MAX_BYTES else []
+    return find_differences(nb, jupytext.read(md, fmt="md:myst")) + large + check_notebook(nb)
 
 
 def main(names):

@@ -38,6 +38,7 @@ RISK = 1e-3  # of a false alarm, in one run of the whole book; and, of a number 
 # two-sided, of one test: some 2,000 estimates of the book share RISK, half for values, half for errors (Bonferroni)
 LEVEL = RISK / 2 / 2000
 DEFAULT_NU = 30  # degrees of freedom of an error that does not say how many seeds it comes from
+SUMMARY = ["mean", "sd", "eti89_lb", "eti89_ub", "ess_bulk", "ess_tail", "r_hat", "mcse_mean", "mcse_sd"]
 MIN_ESS = 400  # by which a summary is judged, `hbnn.diagnostics.ESS_LIMIT`
 BLANK_SHARE = 0.999  # a picture with this share of one colour shows nothing
 PICTURES = ("image/png", "image/jpeg")
@@ -144,33 +145,26 @@ def _is_contradiction(figure, verdict):
 
 
 def _rewrite_summary(text):
-    """Write what `az.summary` prints as the book writes numbers; any other text stays.
+    """Write what `az.summary` prints, with the columns that it has of itself, as the book writes numbers.
 
-    A row becomes ``a: mean -0.356 ± 0.0048, sd 0.35 ± 0.0052, …, ess_bulk ~5376 (above 400: yes)``. Of R-hat nothing is
-    left: it judges nothing.
+    A row becomes ``a : mean -0.356 ± 0.0048, sd 0.35 ± 0.0052, …, bulk ~5376 (above 400: yes), …``. R-hat, which judges
+    nothing, is left out. Any other text stays.
     """
     columns, *rows = [line.split() for line in text.strip().splitlines()] or [[]]
-    if not {"mean", "sd", "ess_bulk", "ess_tail", "mcse_mean", "mcse_sd"} <= set(columns):
-        return text
-    return "\n".join([" ".join(columns), *(_rewrite_row(words, columns) for words in rows)])
+    return "\n".join([" ".join(columns), *map(_rewrite_row, rows)]) if columns == SUMMARY else text
 
 
-def _rewrite_row(words, columns):
-    row = dict(zip(columns, words[-len(columns) :], strict=False))
+def _rewrite_row(words):
     try:
-        bound_error = 2.06 * float(row["sd"]) / math.sqrt(float(row["ess_tail"]))  # of a normal's 5.5 % quantile
-        parts = [
-            f"{name} {_pad(row[name], 2 * float(row[f'mcse_{name}']))} ± {row[f'mcse_{name}']}"
-            for name in ("mean", "sd")
-        ]
-        parts += [
-            f"{name} {_pad(row[name], float(row[name]) / 10)} ± {bound_error:.2g}" for name in columns if "eti" in name
-        ]
-        ess = [(name, row[name], "yes" if float(row[name]) > MIN_ESS else "no") for name in ("ess_bulk", "ess_tail")]
-    except (ArithmeticError, LookupError, ValueError):  # no row of numbers
+        *label, mean, sd, low, high, bulk, tail, _, mean_error, sd_error = words
+        bound_error = f"{2.06 * float(sd) / math.sqrt(float(tail)):.2g}"  # of a normal's 5.5 % quantile
+        bounds = [f"{_pad(bound, float(bound) / 10)} ± {bound_error}" for bound in (low, high)]
+        mean, sd = (_pad(number, 2 * float(error)) for number, error in ((mean, mean_error), (sd, sd_error)))
+        bulk, tail = (f"~{ess} (above {MIN_ESS}: {'yes' if float(ess) > MIN_ESS else 'no'})" for ess in (bulk, tail))
+    except (ArithmeticError, ValueError):  # no row of numbers
         return " ".join(words)
-    parts += [f"{name} ~{figure} (above {MIN_ESS}: {answer})" for name, figure, answer in ess]
-    return f"{' '.join(words[: -len(columns)])}: {', '.join(parts)}"
+    name, interval = " ".join(label), " to ".join(bounds)
+    return f"{name} : mean {mean} ± {mean_error}, sd {sd} ± {sd_error}, eti {interval}, bulk {bulk}, tail {tail}"
 
 
 def _pad(number, unit):
@@ -197,24 +191,32 @@ def find_malformed(outputs):
     """Find numbers that look like an estimate or a diagnostic and cannot be read as one, and estimates printed with so
     few digits that a move of ten errors could hide in the rounding (ArviZ rounds its own as it sees fit)."""
     contents = [content for output in outputs for content in list_contents(output).items()]
-    texts = [text for mime, text in contents if mime not in (*PICTURES, "text/html")]
-    return [complaint for text in texts for complaint in read_text(text).malformed] + [
-        f"`{e.text}` is printed too coarsely: give the error two digits, and the value as many decimals as the error"
-        for text in texts
-        if _rewrite_summary(text) == text
-        for e in read_text(text).estimates
-        if e.error > 0 and (e.error_half > 0.1001 * e.error or e.value_half > 1.001 * e.error_half)
-    ]
+    complaints = []
+    for text in [text for mime, text in contents if mime not in (*PICTURES, "text/html")]:
+        reading = read_text(text)
+        complaints += reading.malformed
+        complaints += [
+            f"`{e.text}` is too coarse: give the error two digits, and the value as many decimals as the error"
+            for e in reading.estimates
+            if e.error > 0 and (e.error_half > 0.1001 * e.error or e.value_half > 1.001 * e.error_half)
+            if _rewrite_summary(text) == text
+        ]
+    return complaints
 
 
 def find_disagreeing(outputs):
-    """Find words that the HTML of an output shows and its text does not: a table is both."""
-    complaints = []
-    for data in [output["data"] for output in outputs if "text/html" in output.get("data", {})]:
-        shown = Counter(html.unescape(TAG.sub(" ", data["text/html"])).split())
-        if odd := shown - Counter(data.get("text/plain", "").split()):
-            complaints.append(f"the text does not show what the HTML shows: `{'`, `'.join(odd)}`")
-    return complaints
+    """Find words of an output's HTML, and numbers of its data, that its text does not show: a table is all three."""
+    odd = Counter()
+    for contents in map(list_contents, outputs):
+        text = contents.get("text/plain", "")
+        odd += Counter(html.unescape(TAG.sub(" ", contents.get("text/html", ""))).split()) - Counter(text.split())
+        for data in [content for mime, content in contents.items() if mime.endswith("json")]:
+            odd += Counter(_list_numbers(data)) - Counter(_list_numbers(text))
+    return [f"the text of an output does not show what its HTML or data show: `{'`, `'.join(odd)}`"] if odd else []
+
+
+def _list_numbers(text):
+    return [match[0] for match in TOKEN.finditer(text)]
 
 
 def read_picture(content):
@@ -226,9 +228,8 @@ def read_picture(content):
 def find_blank(outputs):
     """Find the pictures among some outputs of which (almost) all has one colour."""
     pictures = [read_picture(o["data"][mime]) for o in outputs for mime in PICTURES if mime in o.get("data", {})]
-    sizes = [picture.width * picture.height for picture in pictures]
-    most = [max(picture.getcolors(size))[0] for picture, size in zip(pictures, sizes, strict=True)]
-    return ["the picture is blank" for n, size in zip(most, sizes, strict=True) if n >= BLANK_SHARE * size]
+    counts = [[count for count, _ in picture.getcolors(picture.width * picture.height)] for picture in pictures]
+    return ["the picture is blank" for count in counts if max(count) >= BLANK_SHARE * sum(count)]
 
 
 # --- numbers -----------------------------------------------------------------------------------------------
@@ -335,17 +336,10 @@ def _describe_kind(output):
 
 def _compare_content(mime, stored, fresh, strict):
     if mime in PICTURES:
-        return _compare_pictures(stored, fresh) if strict else []
+        same = not strict or np.array_equal(*(np.asarray(read_picture(content)) for content in (stored, fresh)))
+        return [] if same else ["the picture differs"]
     if mime != "text/html":
         return compare_text(stored, fresh, strict)
     # its words are those of the text: `find_disagreeing`
     before, now = (content if strict else "\n".join(TAG.findall(content)) for content in (stored, fresh))
     return [] if before == now else [_describe_difference(before, now)]
-
-
-def _compare_pictures(stored, fresh):
-    before, now = (np.asarray(read_picture(content)) for content in (stored, fresh))
-    if before.shape != now.shape:
-        return [f"the picture has another size: stored {before.shape}, came {now.shape}"]
-    share = (before != now).any(axis=-1).mean()
-    return [f"the picture differs in {share:.2%} of its pixels"] if share else []

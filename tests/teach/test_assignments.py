@@ -304,7 +304,7 @@ def test_an_assignment_has_twenty_points_as_its_page_says_a_rubric_for_what_is_r
         ids = [cell.metadata["nbgrader"]["grade_id"] for cell in source.cells if "nbgrader" in cell.metadata]
         assert len(set(ids)) == len(ids)
         assert not [c.id for c in source.cells if c.cell_type == "code" and "nbgrader" not in c.metadata]
-        assert not checks.find_unseeded(source)
+        assert not [found for cell in checks.list_code(source) for found in checks.find_unseeded(cell)]
         text = (assignments.SOURCE / f"{name}.md").read_text(encoding="utf8")
         assert describe(text)[2:] == (sum(tests.values()), sum(questions.values()))
         parts = re.findall(rf"^### {name[:2]}, part .*?(?=^##|^\()", page, flags=re.DOTALL | re.MULTILINE)

@@ -1,9 +1,7 @@
 """What must hold for every chapter before it is run again, and which are; nbval then runs it."""
 
 import re
-from pathlib import Path
 
-import hbnn
 import nbformat
 import nbval_chapters
 import pytest
@@ -79,27 +77,6 @@ def test_outputs_that_were_edited_by_hand_send_a_chapter_back(nb):
     other = nbformat.from_dict(nb)
     other.cells[0].outputs = [new_output("stream", name="stdout", text="rows 1001")]
     assert "outputs are not those of main" in nbval_chapters.find_change(other, nb)
-
-
-def list_stale(notebooks):
-    return {md.stem for md, nb in notebooks.items() if nb.metadata.bnn.stamp != chapters.stamp(nb)}
-
-
-def test_only_a_raised_number_sends_all_chapters_back_and_a_changed_cell_its_own(notebooks, monkeypatch):
-    fresh = {md: nbformat.from_dict(nb) for md, nb in notebooks.items()}
-    for nb in fresh.values():
-        nb.metadata.bnn.stamp = chapters.stamp(nb)
-    checks_of_library, read_text = BOOK / "hbnn" / "_checks.py", Path.read_text
-    edited = lambda path, *a, **k: read_text(path, *a, **k) + "# a comment\n" * (path == checks_of_library)  # noqa: E731
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "read_text", edited)
-        assert list_stale(fresh) == set()
-    with monkeypatch.context() as patch:
-        patch.setattr(hbnn, "NUMBERS", hbnn.NUMBERS + 1)
-        assert list_stale(fresh) == {md.stem for md, nb in fresh.items() if nb.metadata.bnn.stamp.numbers is not None}
-        assert list_stale(fresh) == {md.stem for md in CHAPTERS}  # there is none without ours
-    next(cell for cell in fresh[CHAPTERS[3]].cells if cell.cell_type == "code").source += "\nx = 1"
-    assert list_stale(fresh) == {CHAPTERS[3].stem}
 
 
 def test_a_notebook_is_compared_with_what_it_was_on_main(monkeypatch):

@@ -16,7 +16,7 @@ import pytest
 from bookkit.repo import find_chapters
 from hypothesis import given
 from hypothesis import strategies as st
-from nbformat.v4 import new_code_cell, new_notebook, new_output
+from nbformat.v4 import new_code_cell, new_output
 from PIL import Image
 from tools import chapters, checks, outputs
 
@@ -29,8 +29,7 @@ CELLS = [
     """from IPython.display import display
 
 claim = {"id": "moons", "claim": "It learns", "value": "0.971 ± 0.012", "criterion": "above 0.9", "holds": True}
-display({"application/vnd.bookkit.claims+json": [claim], "text/plain": "1 claim"}, raw=True)""",
-    'print("The loss falls.")',
+display({"application/vnd.bookkit.claims+json": [claim], "text/plain": claim["value"]}, raw=True)""",
     'display("first")\ndisplay("second")',
     """---
 mystnb:
@@ -50,7 +49,7 @@ CHAPTER = (
     "---\nkernelspec:\n  display_name: Python 3\n  language: python\n  name: python3\n---\n\n# A chapter\n"
     + "".join(f"\n```{{code-cell}} ipython3\n{cell}\n```\n" for cell in CELLS)
 )
-NUMBER, EXACT, DIAGNOSTIC, CLAIM, SENTENCE, TWO, FIGURE, END = range(8)
+NUMBER, EXACT, DIAGNOSTIC, CLAIM, TWO, FIGURE, END = range(7)
 
 
 # --- through nbval -----------------------------------------------------------------------------------------
@@ -90,29 +89,18 @@ HERE = {
     EXACT: (lambda c: print_instead(c, "rows 1001"), "stored: rows 1001"),
     DIAGNOSTIC: (lambda c: print_instead(c, "R-hat ~1.005 (below 1.01: yes)"), "stored: R-hat ~1.005"),
     CLAIM: (lambda c: change_claim(c, holds=False), '"holds": false'),
-    SENTENCE: (lambda c: print_instead(c, "The loss rises."), "stored: The loss rises."),
     TWO: (lambda c: c.outputs.pop(), "other outputs"),
-    FIGURE: (
-        lambda c: paint(c, lambda image: image.paste("red", (100, 100, 141, 141)) or image),
-        "the picture differs in",
-    ),
+    FIGURE: (lambda c: paint(c, lambda image: image.putpixel((100, 100), (255, 0, 0)) or image), "the picture differs"),
     END: (lambda c: c.update(execution_count=None, outputs=[]), "never executed"),
 }
 ELSEWHERE = HERE | {
-    NUMBER: (lambda c: print_instead(c, "accuracy 0.851 ± 0.012 (n=20)"), "7.1 combined errors"),
-    DIAGNOSTIC: (lambda c: print_instead(c, "R-hat ~1.004 (below 1.01: no)"), "(below 1.01: no)"),
-    FIGURE: (lambda c: paint(c, blank), "the picture is blank"),
-    END: (skip_validation, "`nbval-skip` is not allowed"),
-}
-ELSEWHERE_TOO = {
     NUMBER: (lambda c: print_instead(c, "accuracy 0.983 ± 0.011 (n=20)"), None),  # one error
     DIAGNOSTIC: (lambda c: print_instead(c, "R-hat ~1.006 (below 1.01: yes)"), None),
-    CLAIM: (lambda c: change_claim(c, value="0.960 ± 0.013"), None),
-    SENTENCE: (lambda c: print_instead(c, "R-hat ~1.004"), "`~1532 (above 400: yes)`"),
     TWO: (lambda c: c.outputs.reverse(), "stored: 'second'"),
     FIGURE: (lambda c: paint(c, lambda image: image.rotate(180)), None),
+    END: (skip_validation, "`nbval-skip` is not allowed"),
 }
-TAMPERED = {"untouched": {}, "here": HERE, "elsewhere": ELSEWHERE, "elsewhere_too": ELSEWHERE_TOO}
+TAMPERED = {"untouched": {}, "here": HERE, "elsewhere": ELSEWHERE}
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +123,7 @@ def verdicts(chapter, tmp_path_factory):
     folder = tmp_path_factory.mktemp("tampered")
     for name, tampering in TAMPERED.items():
         nb = nbformat.read(chapter, as_version=4)
-        if name.startswith("elsewhere"):
+        if name == "elsewhere":
             nb.metadata.bnn.machine.processor = "another"
         code = checks.list_code(nb)
         for number, (tamper, _) in tampering.items():
@@ -165,7 +153,7 @@ def run_nbval(folder):
 def test_nbval_complains_of_what_was_tampered_with_and_of_nothing_else(verdicts, name):
     said = {cell: complaint for (notebook, cell), complaint in verdicts.items() if notebook == name}
     expected = {cell: words for cell, (_, words) in TAMPERED[name].items() if words}
-    assert sorted(said) == list(range(8))
+    assert sorted(said) == list(range(len(CELLS)))
     assert {cell for cell, complaint in said.items() if complaint is not None} == set(expected)
     assert [said[cell] for cell, words in expected.items() if words not in said[cell]] == []
 
@@ -232,59 +220,60 @@ def test_printed_chunks_are_joined_within_displays():
 # --- checks of the stored side -----------------------------------------------------------------------------
 
 
-def test_a_good_chapter_passes_every_check(nb):
-    assert [complaint for check in checks.CHECKS for complaint in check(nb)] == []
-    assert checks.find_differences(nb, jupytext.reads(CHAPTER, fmt="md:myst")) == []
-    for before, after in (("# A chapter", "# Another"), ("rows 1000", "rows 2000"), ("that rises", "that falls")):
-        assert checks.find_differences(nb, jupytext.reads(CHAPTER.replace(before, after), fmt="md:myst"))
-
-
 def put_output(cell, kind, **content):
     cell.outputs = [new_output(kind, **content)]
 
 
+def tell(cell, source, **metadata):
+    """Replace what a cell says, and its metadata."""
+    cell.update(source=source, metadata=metadata)
+
+
 @pytest.mark.parametrize(
-    ("number", "tamper", "check"),
+    ("number", "tamper", "said"),
     [
-        (EXACT, lambda c: c.update(source='print("rows 1000 ")'), checks.find_stale),
-        (EXACT, lambda c: c.update(execution_count=1), checks.find_unexecuted),
-        (EXACT, lambda c: put_output(c, "stream", name="stderr", text="FutureWarning: x"), checks.find_stderr),
-        (EXACT, lambda c: print_instead(c, "0.97 ± 0.01"), checks.find_malformed),
-        (EXACT, lambda c: print_instead(c, "0.97 ± 0.012"), checks.find_malformed),
-        (EXACT, lambda c: print_instead(c, "R-hat ~1.004"), checks.find_malformed),
-        (EXACT, skip_validation, checks.find_evasions),
-        (CLAIM, lambda c: c.outputs[0].data.update({"text/html": "0.972 ± 0.012"}), checks.find_disagreeing),
-        (EXACT, lambda c: c.update(source="\n".join(["x = 1"] * 26)), checks.find_long),
-        (FIGURE, lambda c: paint(c, blank), checks.find_blank),
-        (FIGURE, lambda c: c.metadata.mystnb.image.pop("alt"), checks.find_undescribed),
-        (FIGURE, lambda c: c.outputs.append(c.outputs[0]), checks.find_undescribed),
+        (EXACT, lambda c: None, None),
+        (EXACT, lambda c: put_output(c, "stream", name="stderr", text="There were 3 divergences"), None),
+        (EXACT, lambda c: put_output(c, "stream", name="stderr", text="FutureWarning: x"), "stderr: FutureWarning"),
+        (EXACT, lambda c: c.update(source='print("rows 1000 ")'), "is not what was run"),
+        (EXACT, lambda c: c.update(execution_count=1), "has execution count 1, not 2"),
+        (EXACT, lambda c: print_instead(c, "0.97 ± 0.01"), "too coarse"),
+        (EXACT, lambda c: print_instead(c, "0.97 ± 0.012"), "too coarse"),
+        (EXACT, lambda c: print_instead(c, "R-hat ~1.004"), "neither an estimate nor a diagnostic"),
+        (EXACT, lambda c: print_instead(c, "R-hat ~1.004 (above 1.01: yes)"), "contradicts itself"),
+        (CLAIM, lambda c: change_claim(c, value="0.972 ± 0.012"), "what its HTML or data show"),
+        (CLAIM, lambda c: c.outputs[0].data.update({"text/html": "0.972 ± 0.012"}), "what its HTML or data show"),
+        (EXACT, lambda c: tell(c, "\n".join(["x = 1"] * 26)), "26 lines, at most 25"),
+        (FIGURE, lambda c: paint(c, blank), "the picture is blank"),
+        (FIGURE, lambda c: c.metadata.mystnb.image.pop("alt"), "the picture has no alt text"),
+        (FIGURE, lambda c: c.outputs.append(c.outputs[0]), "2 pictures under one caption"),
+        (EXACT, skip_validation, "`nbval-skip` is not allowed"),
+        (EXACT, lambda c: tell(c, "# NBVAL_SKIP\nx = 1"), "`NBVAL_SKIP` is not allowed"),
+        (EXACT, lambda c: tell(c, "x = 1", tags=["raises-exception"]), "`raises-exception` is not allowed"),
+        (EXACT, lambda c: tell(c, "# NBVAL_IGNORE_OUTPUT\nx = 1"), "does not say"),
+        (EXACT, lambda c: tell(c, "# output ignored:", tags=["nbval-ignore-output"]), "does not say"),
+        (EXACT, lambda c: c.metadata.update(tags=["hide-input"]), None),
+        (EXACT, lambda c: tell(c, "import time"), "`import time`"),
+        (EXACT, lambda c: tell(c, "from random import random"), "`from random`"),
+        (EXACT, lambda c: tell(c, "%%timeit\nx = 1"), "`%%timeit`"),
+        (EXACT, lambda c: tell(c, "y = t.perf_counter()"), "`perf_counter`"),
     ],
 )
-def test_what_is_wrong_in_a_stored_chapter_is_caught(nb, number, tamper, check):
+def test_what_is_wrong_in_a_stored_chapter_is_caught_and_nothing_else(nb, number, tamper, said):
     tamper(checks.list_code(nb)[number])
-    assert check in checks.CHECKS
-    assert check(nb)
+    complaints = checks.check_notebook(nb)
+    assert any(said in complaint for complaint in complaints) if said else not complaints
 
 
-def test_warnings_about_divergences_may_be_stored(nb):
-    put_output(checks.list_code(nb)[EXACT], "stream", name="stderr", text="There were 3 divergences")
-    assert checks.find_stderr(nb) == []
+def test_an_ignored_output_needs_a_reason():
+    cell = new_code_cell("# output ignored: lists the versions here", metadata={"tags": ["nbval-ignore-output"]})
+    assert checks.find_evasions(cell) == []
 
 
-@pytest.mark.parametrize(
-    ("tags", "comment", "caught"),
-    [
-        (["nbval-ignore-output"], "# output ignored:", True),
-        (["nbval-ignore-output"], "# output ignored: lists the versions installed here", False),
-        ([], "# NBVAL_IGNORE_OUTPUT", True),
-        ([], "# NBVAL_SKIP", True),
-        (["raises-exception"], "", True),
-        (["hide-input"], "# a comment", False),
-    ],
-)
-def test_an_output_is_ignored_only_with_a_reason(tags, comment, caught):
-    cell = new_code_cell(f"{comment}\nx = 1", metadata={"tags": tags})
-    assert bool(checks.find_evasions(new_notebook(cells=[cell]))) == caught
+def test_md_and_ipynb_say_the_same(nb):
+    assert checks.find_differences(nb, jupytext.reads(CHAPTER, fmt="md:myst")) == []
+    for before, after in (("# A chapter", "# Another"), ("rows 1000", "rows 2000"), ("that rises", "that falls")):
+        assert checks.find_differences(nb, jupytext.reads(CHAPTER.replace(before, after), fmt="md:myst"))
 
 
 # a line, and whether it draws without a seed
@@ -292,19 +281,14 @@ DRAWS = """
 np.random.normal()                                      yes
 np.random.default_rng()                                 yes
 np.random.default_rng(1)                                no
-np.random.Generator(np.random.PCG64(1))                 no
-rng.normal()                                            no
 pm.sample(100)                                          yes
 pm.sample(100, random_seed=None)                        yes
 pm.sample(100, random_seed=seed)                        no
 pm.sample(100, **options)                               no
 pm.fit(100, method="advi")                              yes
-pm.ADVI()                                               yes
-pm.Minibatch(x, batch_size=50)                          no
 approx.sample(100)                                      yes
 make_moons(100)                                         yes
 LogisticRegression()                                    no
-own.choice(18)                                          no
 stats.permutation_test((x, y), mean)                    yes
 stats.norm.rvs(100, random_state=1)                     no
 pm.Normal.dist(0, 1).rvs(100)                           yes
@@ -313,13 +297,7 @@ pm.Normal.dist(0, 1).rvs(100)                           yes
 
 def test_an_unseeded_draw_is_caught():
     for line, caught in [line.rsplit(maxsplit=1) for line in DRAWS.strip().splitlines()]:
-        assert bool(checks.find_unseeded(new_notebook(cells=[new_code_cell(line)]))) == (caught == "yes"), line
-
-
-def test_a_clock_is_caught():
-    clocks = ["import time", "from random import random", "%time x = 1", "%%timeit\nx = 1", "t.perf_counter()"]
-    found = [checks.find_clocks(new_notebook(cells=[new_code_cell(s)])) for s in (*clocks, "time = 3\nprint('%time')")]
-    assert [bool(complaints) for complaints in found] == [True] * len(clocks) + [False]
+        assert bool(checks.find_unseeded(new_code_cell(line))) == (caught == "yes"), line
 
 
 # --- the grammar of numbers --------------------------------------------------------------------------------
@@ -345,7 +323,6 @@ def agree(stored, fresh, strict=False):
         # exact
         ("rows 1000", "1000", "1001", False),
         ("train 1000", "train", "tra\u200bin", False),
-        ("mean ± 2 sd", "2", "3", False),
         # estimates
         ("0.971 ± 0.012", "0.971 ± 0.012", "0.983 ± 0.013", True),
         ("97.10 ± 0.25 % of 1000", "97.10 ± 0.25", "97.30 ± 0.24", True),
@@ -353,7 +330,6 @@ def agree(stored, fresh, strict=False):
         ("1.23e-04 ± 2.1e-06", "1.23e-04 ± 2.1", "1.25e-04 ± 2.2", True),
         ("|   0.971 ± 0.012 |", "|   0.971", "| 0.983", True),
         ("0.971 ± 0.012", "0.971", "0.851", False),
-        ("0.971 ± 0.012", "0.971", "-0.971", False),
         ("0.971 ± 0.012", "0.012", "0.120", False),
         ("0.971 ± 0.012 (n=20)", "20", "19", False),
         ("0.971 ± 0.012 nats", "nats", "bits", False),
@@ -369,7 +345,6 @@ def agree(stored, fresh, strict=False):
         ("~1.004 (below 1.01: yes)", "1.004", "1.011", False),  # a figure that contradicts its verdict
         ("~1.004 (below 1.01: yes)", "1.004", "nan", False),
         ("~-2.0 (within 2.5: yes)", "2.0", "3.0", False),
-        ("~16 (all 16: yes)", "~16", "~15", False),
         ("There were 12 divergences after tuning.", "12", "9", True),
         ("There were 12 divergences after tuning.", "12", "no", False),
         (VERDICT, "1.007 (loadings[7])", "1.004 (mu)", True),  # another quantity is the worst
@@ -379,19 +354,15 @@ def agree(stored, fresh, strict=False):
         (VERDICT, "4,000 draws", "400 draws", False),
         # measured
         ("31 s (measured)", "31", "32", False),
-        ("31 ± 2 s (measured)", "31", "32", False),
         # neither
         ("R-hat 1", "1", "~1.004", False),
         ("0.50 ± 0.10", "0.10", "nan", False),
-        ("94.6 ± 0.3 %", "94.6", "94.6 %", False),
         # a summary of ArviZ
         (SUMMARY, "-0.356", "-0.361", True),  # the mean, by one error
         (SUMMARY, "  0.35 ", "  0.36 ", True),  # the sd, by two, of which rounding takes one
-        (SUMMARY, "5376", "3912", True),
+        (SUMMARY, "5376     3086  1.00", "3912     3086  1.02", True),  # R-hat judges nothing, the effective draws do
         (SUMMARY, "w[first]    -0.56", "w[first]  -0.564", True),  # another digit where the error is below 0.005
-        (SUMMARY, "1.00", "1.02", True),  # it judges nothing: the effective draws do
         (SUMMARY, "-0.356", "-0.404", False),  # the mean, by ten errors
-        (SUMMARY, "  0.35 ", "  0.45 ", False),  # the sd, by twenty
         (SUMMARY, "    0.21", "    0.34", False),  # a bound, by ten
         (SUMMARY, "3086", " 399", False),
         (SUMMARY, "w[first]", "w[other]", False),
@@ -429,8 +400,8 @@ TABLE = {"plain": repr(FRAME), "html": FRAME._repr_html_()}
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("0.971", "0.972", "does not show what the HTML shows: `0.972`"),
-        ("1000", "1001", "does not show what the HTML shows: `1001`"),
+        ("0.971", "0.972", "does not show what its HTML or data show: `0.972`"),
+        ("1000", "1001", "does not show what its HTML or data show: `1001`"),
         ("<td>1000</td>", "<th>1000</th>", "stored: <td>"),
         ("<td>", '<td style="color:white">', "stored: <td>"),
         ("</table>", "</table><script>alert(1)</script>", "alert(1)"),
@@ -449,13 +420,13 @@ def test_a_claim_is_compared_entry_by_entry():
     claim = {"id": "a", "claim": "It learns", "value": "0.50 ± 0.10", "criterion": "above 0", "holds": True}
 
     def differ(*claims):
-        stored, fresh = ([new_output("display_data", data={"application/json": some})] for some in ([claim], claims))
-        return outputs.compare_outputs(stored, fresh)
+        kinds = ({"application/json": some, "text/plain": some[0]["value"]} for some in ([claim], claims))
+        return outputs.compare_outputs(*([new_output("display_data", data=data)] for data in kinds))
 
     assert not differ(claim | {"value": "0.60 ± 0.10"})
     for change in ({"value": "9.50 ± 0.10"}, {"holds": 1}, {"claim": "It fails"}, {"id": "b"}, {"new": None}):
         assert differ(claim | change), change
-    assert differ(claim, claim)
+    assert differ(claim, claim | {"value": "none"})
 
 
 def test_kind_and_metadata_of_an_output_are_compared():
@@ -464,14 +435,6 @@ def test_kind_and_metadata_of_an_output_are_compared():
     small, large = ([new_output("display_data", metadata={"image/png": {"width": width}})] for width in (160, 170))
     assert outputs.compare_outputs(small, large) == []
     assert outputs.compare_outputs(small, large, strict=True)
-
-
-def test_a_picture_of_another_size_is_caught():
-    small, large = (
-        [new_output("display_data", data={"image/png": encode(Image.linear_gradient("L").resize((80, height)))})]
-        for height in (60, 61)
-    )
-    assert "another size" in outputs.compare_outputs(small, large, strict=True)[0]
 
 
 @pytest.mark.parametrize(("painted", "blank"), [(np.s_[0, :5], True), (np.s_[50], False)])
@@ -498,13 +461,6 @@ def test_the_comparison_is_symmetric_and_an_estimate_agrees_with_itself(a, b):
 @given(st.text() | st.text(alphabet="0123456789.,±~()-n=: yes\n", max_size=60))
 def test_any_well_formed_text_agrees_with_itself(text):
     assert agree(text, text) == (not outputs.read_text(text).malformed)
-
-
-@given(st.integers(0, 10**9), st.integers(0, 8))
-def test_an_exact_number_moved_by_one_digit_is_caught(number, place):
-    digits = list(f"{number:09d}")
-    digits[place] = str((int(digits[place]) + 1) % 10)
-    assert not agree(f"rows {number:09d}", f"rows {''.join(digits)}")
 
 
 @given(st.floats(-5, 5), st.floats(0.1, 0.5), st.integers(1, 4))
