@@ -97,7 +97,7 @@ ELSEWHERE = HERE | {
     NUMBER: (lambda c: print_instead(c, "accuracy 0.983 ± 0.011 (n=20)"), None),  # one error
     DIAGNOSTIC: (lambda c: print_instead(c, "R-hat ~1.006 (below 1.01: yes)"), None),
     TWO: (lambda c: c.outputs.reverse(), "stored: 'second'"),
-    FIGURE: (lambda c: paint(c, lambda image: image.rotate(180)), None),
+    FIGURE: (lambda c: paint(c, lambda image: image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)), "the picture differs"),
     END: (skip_validation, "`nbval-skip` is not allowed"),
 }
 TAMPERED = {"untouched": {}, "here": HERE, "elsewhere": ELSEWHERE}
@@ -435,6 +435,29 @@ def test_kind_and_metadata_of_an_output_are_compared():
     small, large = ([new_output("display_data", metadata={"image/png": {"width": width}})] for width in (160, 170))
     assert outputs.compare_outputs(small, large) == []
     assert outputs.compare_outputs(small, large, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "seen"),
+    [
+        (lambda x: x, False),
+        (lambda x: np.roll(x, 1, axis=1), False),
+        (lambda x: np.pad(x, ((0, outputs.SIZE_SLACK), (0, 0), (0, 0)), mode="edge"), False),
+        (lambda x: np.pad(x, ((0, outputs.SIZE_SLACK + 1), (0, 0), (0, 0)), mode="edge"), True),
+        (lambda x: x[:, ::-1], True),
+        (lambda x: x[::-1], True),
+        (lambda x: x[..., ::-1], True),  # red for blue
+    ],
+)
+def test_a_picture_may_differ_a_little_elsewhere_and_not_show_something_else(change, seen):
+    across, down = np.meshgrid(np.linspace(0, 1, 160), np.linspace(0, 1, 100))
+    picture = (255 * np.stack([across < 0.3, down < 0.4, 0 * down], axis=-1)).astype(np.uint8)
+    stored, fresh = (
+        [new_output("display_data", data={"image/png": encode(Image.fromarray(pixels))})]
+        for pixels in (picture, np.ascontiguousarray(change(picture)))
+    )
+    assert bool(outputs.compare_outputs(stored, fresh)) == seen
+    assert bool(outputs.compare_outputs(stored, fresh, strict=True)) == (change(picture).tobytes() != picture.tobytes())
 
 
 @pytest.mark.parametrize(("painted", "blank"), [(np.s_[0, :5], True), (np.s_[50], False)])
