@@ -57,11 +57,8 @@ def test_a_page_may_judge_more_than_it_claims(claims):
     add(claims, name="weak", value="9.0 ± 1.0", against=0, stands=False)
     add(claims, name="strong", value="2.1 ± 1.0", against=0, stands=np.bool_(True))
     add(claims, name="none", value="0.1 ± 1.0", holds=False, stands=True)
-    assert find_verdicts([{"chapter": "a"} | claim for claim in claims.claims[2:]]) == [
-        "falls",
-        "holds",
-        "does not hold",
-    ]
+    verdicts = find_verdicts([{"chapter": "a"} | claim for claim in claims.claims[2:]])
+    assert verdicts == ["falls", "holds", "does not hold"]
 
 
 def repr_table(claims):

@@ -1,11 +1,9 @@
-"""The models: their densities against SciPy and JAX, and their data."""
+"""The models: their densities against SciPy, and their data."""
 
-import jax
 import numpy as np
 import pymc as pm
 import pytest
 from bookkit import data, models
-from jax.scipy.stats import norm as jax_norm
 from scipy.special import expit, log_softmax
 from scipy.stats import bernoulli, halfcauchy, halfnorm, multivariate_normal, norm
 
@@ -124,13 +122,14 @@ def test_a_minibatch_estimates_the_density_of_all_points(kind):
 GROUPED = data.rotated_moons(seed=0, n_groups=3, n_train=8)
 
 
-def draw_hierarchical(seed, n_groups=3, n_hidden=(3, 4)):
+def draw_hierarchical(seed, sd_per, n_groups=3, n_hidden=(3, 4)):
     """Parameters of a hierarchical network, from the prior."""
     rng = np.random.default_rng(seed)
     shapes = [(2, n_hidden[0]), n_hidden, n_hidden[1:]]
     point = {}
     for k, shape in enumerate(shapes, 1):
-        point |= {f"mu{k}": rng.normal(size=shape), f"sd{k}": abs(rng.normal())}
+        sd = abs(rng.normal(size=shape if sd_per == "connection" else ()))
+        point |= {f"mu{k}": rng.normal(size=shape), f"sd{k}": sd}
         point |= {f"z{k}": rng.normal(size=(n_groups, *shape))}
     return point
 
@@ -141,7 +140,7 @@ def compute_hierarchical_logp(point, X, y, scales=(1, 1, 1)):
     for k, scale in enumerate(scales, 1):
         sd = point[f"sd{k}"]
         total += norm.logpdf(point[f"mu{k}"]).sum() + norm.logpdf(point[f"z{k}"]).sum()
-        total += halfnorm.logpdf(sd, scale=scale) + np.log(sd)  # the sampler walks in log sd
+        total += np.sum(halfnorm.logpdf(sd, scale=scale) + np.log(sd))  # the sampler walks in log sd
     for g, (points, labels) in enumerate(zip(X, y, strict=True)):
         weights = {f"w{k}": point[f"mu{k}"] + point[f"sd{k}"] * point[f"z{k}"][g] for k in (1, 2, 3)}
         total += bernoulli.logpmf(labels, compute_probability(weights, points)).sum()
@@ -161,9 +160,11 @@ def cut_groups(*n_obs):
     )
 
 
-def test_groups_of_unequal_length_count_each_point_once_and_can_be_exchanged():
+@pytest.mark.parametrize("sd_per", ["layer", "connection"])
+def test_groups_of_unequal_length_count_each_point_once_and_can_be_exchanged(sd_per):
     old, new, scales = (8, 1, 5), (2, 8, 3), (1, 2, 5)
-    model, point = models.hierarchical_bnn(*cut_groups(*old), n_hidden=(3, 4), sd_scale=scales), draw_hierarchical(1)
+    model = models.hierarchical_bnn(*cut_groups(*old), n_hidden=(3, 4), sd_scale=scales, sd_per=sd_per)
+    point = draw_hierarchical(1, sd_per)
     logp, at = compile_logp(model), transform(point)
     assert logp(at) == pytest.approx(compute_hierarchical_logp(point, *cut_groups(*old), scales), rel=1e-7)
     with model:
@@ -182,35 +183,6 @@ def test_means_and_offsets_of_biases_are_standard_normal():
     model = models.hierarchical_bnn(GROUPED.X_train, GROUPED.y_train, n_hidden=(3, 4), bias=True)
     for name, size in {"bias_mu2": 4, "bias_z2": 3 * 4}.items():
         assert compute_log_prior(model, name) == pytest.approx(size * norm.logpdf(1), rel=1e-9)
-
-
-@pytest.mark.parametrize("sd_per", ["layer", "connection"])
-def test_the_hierarchical_density_and_its_gradient_are_those_of_jax(sd_per):
-    """Written in JAX from the formulas of the page, with nothing of ours or of PyMC's."""
-    X, y = GROUPED.X_train, GROUPED.y_train
-    model = models.hierarchical_bnn(X, y, n_hidden=(3, 4), sd_scale=2.0, sd_per=sd_per)
-    rng = np.random.default_rng(3)
-    point = {name: rng.normal(size=np.shape(value)) for name, value in model.initial_point().items()}
-    assert point["sd2_log__"].shape == {"layer": (), "connection": (3, 4)}[sd_per]
-
-    def logp(point):
-        total, h = 0.0, jax.numpy.asarray(X)
-        for k in (1, 2, 3):
-            mu, log_sd, z = point[f"mu{k}"], point[f"sd{k}_log__"], point[f"z{k}"]
-            sd = jax.numpy.exp(log_sd)
-            total += jax_norm.logpdf(mu).sum() + jax_norm.logpdf(z).sum()
-            total += (jax.numpy.log(2.0) + jax_norm.logpdf(sd, scale=2.0) + log_sd).sum()
-            w = mu + sd * z
-            h = jax.numpy.einsum("gof,gfh->goh", h, w) if k < 3 else jax.numpy.einsum("goh,gh->go", h, w)
-            h = jax.numpy.tanh(h) if k < 3 else h
-        return total + jax.scipy.stats.bernoulli.logpmf(y, jax.nn.sigmoid(h)).sum()
-
-    with jax.enable_x64(True):
-        value, slopes = jax.value_and_grad(logp)({name: jax.numpy.asarray(v) for name, v in point.items()})
-    assert compile_logp(model)(point) == pytest.approx(float(value), rel=1e-6)
-    found = model.compile_dlogp(mode="FAST_COMPILE")(point)
-    expected = np.concatenate([np.ravel(slopes[value.name]) for value in model.value_vars])
-    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-8)
 
 
 # --- unpooled networks
@@ -291,37 +263,28 @@ FINE = {
     ("kind", "changes", "message"),
     [
         ("flat_bnn", {"y": Y + 1}, r"y holds the labels \[2\]"),
-        ("flat_bnn", {"X": X[None], "y": Y[None]}, "X has 3 dimensions"),
         ("flat_bnn", {"X": THREE_AXES}, "X has 3 dimensions"),
         ("flat_bnn", {"n_hidden": 5}, "n_hidden=5; wanted: two"),
-        ("flat_bnn", {"n_hidden": (5, 0)}, r"n_hidden=\(5, 0\); wanted: .* at least 1"),
         ("flat_bnn", {"prior_sd": 0}, "prior_sd=0; wanted: .* above 0"),
-        ("flat_bnn", {"prior_sd": "1"}, "prior_sd='1'"),
         ("flat_bnn", {"total_size": 0}, "total_size=0; wanted: .* at least 1"),
-        ("digit_bnn", {"y": CLASSES + 1}, r"\[10\]; wanted: the numbers 0 to 9"),
         ("digit_bnn", {"X": 16 * IMAGES}, "X runs from 0 to 16"),
         ("digit_bnn", {"X": BATCH[0], "y": BATCH[1]}, "total_size=None with a minibatch"),
         ("digit_bnn", {"X": BATCH[0], "y": LONG, "total_size": N}, "int64; wanted: int32"),
         ("digit_bnn", {"X": BATCH[0], "y": CLASSES.tolist(), "total_size": N}, "'list'>; wanted: int32"),
         ("unpooled_bnn", {"prior_sd": (1, 1, -1)}, r"prior_sd=\(1, 1, -1\); wanted: .* above 0, or 3"),
-        ("unpooled_bnn", {"X": GROUPED.X_train, "y": GROUPED.y_train}, "X has 3 dimensions"),
         ("hierarchical_bnn", {"X": GROUPED.X_train[0]}, r"\(8, 2\); wanted: \(group, obs, feature\)"),
         ("hierarchical_bnn", {"y": GROUPED.y_train[:2]}, "3 groups, y has 2"),
         ("hierarchical_bnn", {"X": [X[:2], np.ones((2, 3))], "y": [[0, 1]] * 2}, r"\[2, 3\] features"),
         ("hierarchical_bnn", {"X": [X[:2], X[:0]], "y": [[0, 1], []]}, "empty group"),
         ("hierarchical_bnn", {"y": GROUPED.y_train + 1}, r"y\[0\] holds the labels"),
-        ("hierarchical_bnn", {"n_hidden": (3, 0)}, r"n_hidden=\(3, 0\)"),
         ("hierarchical_bnn", {"sd_scale": (1, 2)}, r"sd_scale=\(1, 2\); wanted: .* or 3"),
-        ("hierarchical_bnn", {"sd_scale": 0}, "sd_scale=0"),
         ("hierarchical_bnn", {"sd_prior": "gamma"}, "'gamma'; wanted: one of halfnormal, halfcauchy"),
         ("hierarchical_bnn", {"sd_per": "unit"}, "'unit', bias=False; wanted: 'layer', or 'connection'"),
-        ("hierarchical_bnn", {"sd_per": "connection", "bias": True}, "'connection', bias=True"),
         ("hierarchical_bnn", {"activation": "sine"}, "'sine'; wanted: one of tanh, relu"),
         ("informed_bnn", {"mean": np.zeros(3)}, r"\(3,\); wanted: \(22,\)"),
         ("informed_bnn", {"cholesky": np.eye(3)}, r"\(3, 3\); wanted: \(22, 22\)"),
         ("informed_bnn", {"cholesky": np.ones((22, 22))}, "not lower triangular"),
         ("informed_bnn", {"cholesky": np.zeros((22, 22))}, "positive diagonal"),
-        ("informed_bnn", {"mean": np.full(22, np.nan)}, "NaN or infinite"),
         ("informed_bnn", {"mean": np.ma.masked_equal(np.zeros(22), 0)}, "masked"),
     ],
 )
