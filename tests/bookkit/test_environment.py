@@ -99,7 +99,8 @@ def test_a_hostile_environment_and_an_empty_one_give_the_same_bytes(tmp_path):
         chapter.write_text(CHAPTER)
         flags = ",".join([environ.get("PYTENSOR_FLAGS", ""), compiled])
         code = f"import pathlib; from tools import chapters; chapters.execute(pathlib.Path({str(chapter)!r}))"
-        run_python(code, environ | {"PYTENSOR_FLAGS": flags, "PYTHONPATH": str(BOOK)})
+        environ = environ | {"PYTENSOR_FLAGS": flags, "PYTHONPATH": str(BOOK)}
+        subprocess.run([sys.executable, "-c", code], env=environ, check=True)
         written.append((folder / "chapter.ipynb").read_bytes())
     assert written[0] == written[1]
 
