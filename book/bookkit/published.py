@@ -1,10 +1,10 @@
 """Posteriors that were published with a release, so that a reader need not sample them.
 
 The environment variable BNN_POSTERIORS asks for them: "release" for those of the newest release of the repository that
-the book's ``_config.yml`` names, else a folder or an address (https) that holds ``posteriors.json`` and the files it
-names; unset, empty or "off" asks for none. A file is used only if its SHA-256 is the one that stands there, and if it
-says itself that it comes from this very model, data and sampler (`cache.digest_run`, without the machine). Draws
-are rounded, and nothing else: every one is there, and any program that knows NetCDF and its packed integers reads them.
+the book's ``_config.yml`` names, else an address at which ``posteriors.json`` lies, and the files it names; unset,
+empty or "off" asks for none. A file is used only if its SHA-256 is the one that stands there, and if it says itself
+that it comes from this very model, data and sampler (`cache.digest_run`, without the machine). Draws are rounded, and
+nothing else: every one is there, and any program that knows NetCDF and its packed integers reads them.
 """
 
 import hashlib
@@ -41,12 +41,17 @@ def find(run):
     place = os.environ.get(SWITCH, "").strip()
     if place.lower() in OFF:
         return None
+    import pooch  # takes a third of a second
+
     try:
-        place = find_release() if place.lower() == "release" else place
-        entry = json.loads(fetch(place, MANIFEST)).get(run)
+        place = f"{(find_release() if place.lower() == 'release' else place).rstrip('/')}/"
+        pooch.HTTPDownloader()(place + MANIFEST, content := BytesIO(), None)
+        entry = json.loads(content.getvalue()).get(run)
         if entry is None:
             raise ValueError("it has none of this model, data, settings and version of packages and library")
-        tree = unpack(fetch(place, entry["file"], entry["sha256"]), run)
+        registry = {entry["file"]: entry["sha256"]}
+        copies = pooch.create(pooch.os_cache("hbnn") / "published", place, registry=registry, retry_if_failed=2)
+        tree = unpack(Path(copies.fetch(entry["file"])).read_bytes(), run)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         LOG.warning("No published posterior from %s: %s. It is sampled here.", place, error)
         return None
@@ -57,40 +62,21 @@ def find(run):
 def find_release():
     """The address of the newest release of the repository that the book's settings name (str)."""
     if not CONFIG.exists():
-        raise ValueError(f"there is no {CONFIG}, which names the repository; wanted: a folder or an address (https)")
+        raise ValueError(f"there is no {CONFIG}, which names the repository; wanted: an address")
     url = yaml.safe_load(CONFIG.read_text(encoding="utf-8"))["repository"]["url"]
     return f"{url.rstrip('/')}/releases/latest/download"
-
-
-def fetch(place, name, sha256=None):
-    """The bytes of a file in a folder, or at an https address: with a SHA-256 tried again, and kept (`pooch`)."""
-    if not place.startswith("https://"):
-        content = Path(place, name).read_bytes()
-        if sha256 not in (None, hashlib.sha256(content).hexdigest()):
-            raise ValueError(f"its SHA-256 is not {sha256[:12]}…")
-        return content
-    import pooch  # takes a third of a second
-
-    address = f"{place.rstrip('/')}/"
-    if sha256 is None:
-        pooch.HTTPDownloader()(address + name, content := BytesIO(), None)
-        return content.getvalue()
-    copies = pooch.create(pooch.os_cache("hbnn") / "published", address, registry={name: sha256}, retry_if_failed=2)
-    return Path(copies.fetch(name)).read_bytes()
 
 
 def pack(tree, run):
     """Draws as the bytes of a NetCDF file: floats of the posterior as integers of 8 or 16 bits (`MANY`) that divide the
     range of their variable evenly, other floats in 32 bits. A number that is not finite is a ValueError.
     """
-    encoding = {}
-    for group in ("posterior", "sample_stats"):
-        encoding[f"/{group}"] = {}
-        for name, values in tree[group].data_vars.items():
-            how = {"zlib": True, "complevel": 9, "shuffle": True}
-            if values.dtype.kind == "f":
-                how |= _round(name, values.values) if group == "posterior" else {"dtype": "float32"}
-            encoding[f"/{group}"][name] = how
+    small, encoding = {"zlib": True, "complevel": 9, "shuffle": True}, {}
+    for name, values in tree["posterior"].data_vars.items():
+        encoding.setdefault("/posterior", {})[name] = small | _round(name, values.values)
+    for name, values in tree["sample_stats"].data_vars.items():
+        how = {"dtype": "float32"} if values.dtype.kind == "f" else {}
+        encoding.setdefault("/sample_stats", {})[name] = small | how
     whole = xr.DataTree.from_dict({name: tree[name].to_dataset() for name in ("posterior", "sample_stats")})
     whole.attrs = {RUN: run}
     return bytes(whole.to_netcdf(engine="h5netcdf", encoding=encoding))
@@ -98,6 +84,8 @@ def pack(tree, run):
 
 def _round(name, values):
     """How NetCDF shall pack the numbers of a variable, (chain, draw, …)."""
+    if values.dtype.kind != "f":
+        return {}
     if not np.isfinite(values).all():
         raise ValueError(f"{name} has numbers that are not finite; wanted: a run that went to its end")
     bits = 8 if values[0, 0].size > MANY else 16
@@ -119,18 +107,14 @@ def unpack(content, run):
 
 
 def publish(trees, folder, chapter):
-    """Write draws of a chapter (list of DataTree, as `bookkit.cache` stores them) and their `MANIFEST` into a folder.
-
-    Returns
-    -------
-    list of Path
-    """
-    folder, known, paths = Path(folder), {}, []
+    """Write a chapter's draws (as `bookkit.cache` stores them) and their `MANIFEST` into a folder; list of Path."""
     folder.mkdir(parents=True, exist_ok=True)
+    known, paths = {}, []
     for tree in trees:
-        content, run = pack(tree, tree.attrs[NAME]), tree.attrs[NAME]
-        paths.append(folder / f"posterior-{run[:12]}.nc")
-        paths[-1].write_bytes(content)
-        known[run] = {"file": paths[-1].name, "sha256": hashlib.sha256(content).hexdigest(), "chapter": chapter}
+        run = tree.attrs[NAME]
+        content, path = pack(tree, run), folder / f"posterior-{run[:12]}.nc"
+        path.write_bytes(content)
+        known[run] = {"file": path.name, "sha256": hashlib.sha256(content).hexdigest(), "chapter": chapter}
+        paths.append(path)
     (folder / MANIFEST).write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
     return paths
