@@ -56,11 +56,6 @@ def test_groups_share_the_direction_of_their_wave_or_do_not(kind, alike):
     assert together > 0.99 if alike else together < 0.9
 
 
-def test_what_is_right_is_a_model_that_was_asked():
-    assert set().union(*advice.RIGHT.values()) <= {*advice.RIVALS, tables.NETWORK}
-    assert set(advice.RIVALS) < set(tables.RIVALS)
-
-
 def test_new_groups_are_predicted_from_fits_without_them_and_without_their_known_rows(monkeypatch):
     seen = []
 
