@@ -68,8 +68,8 @@ faults: $(INSTALLED)  ## plant faults in the sources, one at a time, and say whi
 chapters: $(INSTALLED)  ## execute chapters, md to ipynb, gather their claims, say what is wrong (CHAPTER=flat_advi for one)
 	$(BIN)/python -m tools.chapters $(CHAPTER)
 	$(BIN)/python -m tools.claims
-	$(if $(CHAPTER),,$(BIN)/python -m tools.cover)
 	$(BIN)/python -m tools.checks $(CHAPTER)
+	$(if $(CHAPTER),,$(BIN)/python -m tools.pictures)
 
 studies: $(INSTALLED)  ## check tables by some of their rows, compute those that need it, on Dask (STUDY=name: all of one)
 	$(BIN)/python -m studies $(STUDY)

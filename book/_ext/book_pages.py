@@ -190,7 +190,7 @@ def list_names(app, pagename, templatename, context, doctree):
 
 
 class Frames(SphinxDirective):
-    """A picture that a slider changes, from ``_static/frames/<name>.json``; without JavaScript one picture stands."""
+    """A picture that a slider changes, of ``_static/frames/<name>.json``; without JavaScript one frame stands."""
 
     required_arguments = 1
     has_content = True  # the caption
@@ -201,16 +201,16 @@ class Frames(SphinxDirective):
         path = BOOK / "_static" / "frames" / f"{name}.json"
         self.env.note_dependency(str(path))
         slider = json.loads(path.read_text())
-        frames = slider["frames"]
+        up = "../" * self.env.docname.count("/")
+        frames = [frame | {"file": f"{up}_static/frames/{name}-{k}.png"} for k, frame in enumerate(slider["frames"])]
         start = [frame["value"] for frame in frames].index(self.options["start"])
         first, last = frames[start], len(frames) - 1
-        up = "../" * self.env.docname.count("/")
-        escaped = html.escape(json.dumps([frame | {"file": f"{up}_static/frames/{frame['file']}"} for frame in frames]))
+        escaped = html.escape(json.dumps(frames))
         control = f"frames-{name}"
         start_of_figure = f"""
 <figure class="frames-figure"><div class="frames" data-frames="{escaped}">
-<img src="{up}_static/frames/{first["file"]}" alt="{html.escape(first["alt"])}" width="{first["width"]}"
- height="{first["height"]}" loading="lazy">
+<img src="{first["file"]}" alt="{html.escape(first["alt"])}" width="{slider["width"]}"
+ height="{slider["height"]}" loading="lazy">
 <p class="frames-control" hidden><label for="{control}">{html.escape(slider["label"])}</label>
 <input type="range" id="{control}" min="0" max="{last}" value="{start}" aria-valuetext="{first["value"]}">
 <output for="{control}">{first["value"]}</output></p>
@@ -219,6 +219,19 @@ class Frames(SphinxDirective):
         self.state.nested_parse(self.content, self.content_offset, caption)
         end = nodes.raw("", "</figcaption></figure>", format="html")
         return [nodes.raw("", start_of_figure, format="html"), caption, end]
+
+
+def cut_sheets(app, exception):
+    """Cut the sheet of every slider, its frames one below another, into ``_static/frames/<name>-<k>.png``."""
+    if exception is not None or app.builder.format != "html":
+        return
+    for sheet in Path(app.outdir, "_static", "frames").glob("*.json"):
+        with Image.open(sheet.with_suffix(".png")) as whole:
+            n = len(json.loads(sheet.read_text())["frames"])
+            height = whole.height // n
+            for k in range(n):
+                frame = whole.crop((0, k * height, whole.width, (k + 1) * height))
+                frame.save(sheet.with_name(f"{sheet.stem}-{k}.png"), optimize=True)
 
 
 def list_terms():
@@ -353,4 +366,5 @@ def setup(app):
     app.add_transform(IndexEntries)
     app.connect("html-page-context", mark_claims)
     app.connect("html-page-context", list_names)
+    app.connect("build-finished", cut_sheets)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

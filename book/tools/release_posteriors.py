@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bookkit import cache, published
 
-from tools.stored import run_cells
+from tools.pictures import run_cells
 
 CHAPTER = "hierarchical_nuts"  # who samples the posterior that nine chapters share
 

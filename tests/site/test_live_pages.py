@@ -13,14 +13,13 @@ import numpy as np
 import pytest
 from bookkit.repo import BOOK
 from PIL import Image
-from tools import stored
+from tools import pictures
 from tools.browser import find_axe_violations, find_colour_violations, open_tab, serve
-from tools.stills import shrink
 
 PATIENCE = 240_000  # ms, on a machine that has other things to do
 AGREE = re.compile(r"^Four chains agree\. These pictures can be trusted\.\s+R-hat 1\.0\d\d, ESS [\d,]+$")
 START = "#moons=1.5.4.0.0.IqqeVV"  # one seed, five units, prior sd 1, and two points: a run of a second or two
-DIGITS, FLAT = (stored.read(name) for name in ("digits", "flat_advi"))
+DIGITS, FLAT = (pictures.read_json(name) for name in ("digits", "flat_advi"))
 MAPS = {figure["figure"]: figure["panels"] for figure in FLAT["figures"]}
 
 BARE = """<!doctype html><html lang="en"><title>A live box and nothing else</title><link rel="icon" href="data:,">
@@ -39,15 +38,15 @@ def write_bare(name):
     elif name == "small":
         content = BOX.replace("live-KIND", "live-moons live-small").replace("KIND", "moons")
     elif name == "flat_advi":
-        pictures = {label: base64.b64encode(stored.read_picture(name, label)).decode() for label in MAPS}
+        encoded = {label: base64.b64encode(pictures.read_figure(name, label)).decode() for label in MAPS}
         content = "".join(
             f'<div id="{label}"><span style="display: block; position: relative" class="growing">'
             f'<img src="data:image/png;base64,{picture}" alt="" width="700"></span></div>'
-            for label, picture in pictures.items()
+            for label, picture in encoded.items()
         )
     else:
         content = BOX.replace("KIND", name)
-    script = stored.read(name)["script"] if name in stored.STORED else "start.js"
+    script = pictures.read_json(name)["script"] if name in ("digits", "flat_advi") else "start.js"
     return BARE.replace("CONTENT", content).replace("SCRIPT", script)
 
 
@@ -711,7 +710,7 @@ def test_a_still_keeps_its_size_and_is_shown_at_half_of_it(tmp_path):
     path = tmp_path / "still.png"
     pixels = np.linspace(0, 255, 60 * 40 * 3).reshape(40, 60, 3).astype(np.uint8)
     Image.fromarray(pixels).save(path)
-    shrink(path)
+    pictures.shrink(path, path)
     with Image.open(path) as picture:
         assert picture.size == (60, 40)
         assert picture.info["dpi"][0] >= 200

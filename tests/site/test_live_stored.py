@@ -4,7 +4,6 @@ What JavaScript computes, in the Node of Playwright, is compared with Python fro
 they were stored, with the errors that the chapter prints. `test_live_pages.py` looks at what is shown of it.
 """
 
-import hashlib
 import re
 from functools import cache
 from io import BytesIO
@@ -13,15 +12,13 @@ import nbformat
 import numpy as np
 from bookkit import digits
 from bookkit.repo import BOOK
-from bookkit.repo import digest as digest_rows
 from hbnn import metrics
 from PIL import Image
 from scipy.special import expit, softmax
 from studies._node import LIVE, run_in_node
-from tools import stored
+from tools import packing, pictures
 
-ABOUT = {name: stored.read(name) for name in stored.STORED}
-LAST = {"digits": "STROKES", "flat_advi": "fig-flat-advi-missed"}  # of the cells that were run
+ABOUT = {name: pictures.read_json(name) for name in ("digits", "flat_advi")}
 
 
 def read_whole(name, first, count, step):
@@ -87,14 +84,7 @@ def find_printed(name, start):
     return [tuple(map(float, pair)) for pair in re.findall(r"(-?[\d.]+) ± ([\d.]+)", line)]
 
 
-# --- what is stored is the chapter's
-
-
-def test_what_is_stored_comes_from_the_cells_that_stand_in_the_chapter():
-    for name, about in ABOUT.items():
-        assert about["code"] == stored.digest_cells(name, LAST[name]), "run: python -m tools.stored"
-        assert about["digest"] == digest_rows({key: value for key, value in about.items() if key != "digest"})
-        assert about["bytes"] == hashlib.sha256((LIVE / f"{name}.bin").read_bytes()).hexdigest()
+# --- what is stored is the chapter's (its cells' and files' digests: tests/tools/test_pictures.py)
 
 
 def test_no_figure_that_the_chapter_prints_moves_by_more_than_its_error():
@@ -119,8 +109,7 @@ def test_at_the_crosses_the_maps_say_what_the_chapter_prints_and_they_are_where_
         for value, (shown, error) in zip(found, find_printed("flat_advi", name), strict=True):
             assert abs(value - shown) < error / 10
     for figure in ABOUT["flat_advi"]["figures"]:
-        picture = stored.read_picture("flat_advi", figure["figure"])
-        assert figure["picture"] == hashlib.sha256(picture).hexdigest(), "run: python -m tools.stored"
+        picture = pictures.read_figure("flat_advi", figure["figure"])
         grey = np.asarray(Image.open(BytesIO(picture)).convert("L"))
         high, wide = grey.shape
         for panel in figure["panels"]:
@@ -138,7 +127,7 @@ def test_at_the_crosses_the_maps_say_what_the_chapter_prints_and_they_are_where_
 
 def test_a_weight_keeps_its_mean_and_its_sd_when_it_is_rounded():
     weights = np.random.default_rng(1).normal(size=(200, 50)) * np.linspace(0.1, 2, 50) + np.linspace(-3, 3, 50)
-    levels, mean, sd, code = stored.round_draws(weights)
+    levels, mean, sd, code = packing.round_draws(weights)
     again = mean + sd * levels[code]
     np.testing.assert_allclose(again.mean(axis=0), weights.mean(axis=0), atol=1e-12)
     np.testing.assert_allclose(again.std(axis=0), weights.std(axis=0))
@@ -147,8 +136,8 @@ def test_a_weight_keeps_its_mean_and_its_sd_when_it_is_rounded():
 def test_thirteen_codes_go_into_a_word_the_first_as_the_digit_that_counts_least():
     codes = np.array([[1, 2, 3, 4, *[0] * 9], [4] * 13])
     words = [1 + 2 * 5 + 3 * 25 + 4 * 125, 5**13 - 1]
-    assert np.frombuffer(stored.pack_codes(codes), "<u4").tolist() == words
-    assert len(stored.pack_codes(codes.ravel()[:-1])) == 8
+    assert np.frombuffer(packing.pack_codes(codes), "<u4").tolist() == words
+    assert len(packing.pack_codes(codes.ravel()[:-1])) == 8
 
 
 # --- what JavaScript computes is what Python computes

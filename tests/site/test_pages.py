@@ -1,7 +1,5 @@
 """What single pages and their parts do: the search, the front page, sliders, code that wraps; and what makes them."""
 
-import json
-import re
 from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -11,7 +9,7 @@ import pytest
 from book_meta import summarise
 from book_search import prepare
 from docutils.core import publish_doctree
-from tools import frames
+from tools import pictures
 from tools.browser import find_axe_violations, open_context, open_page, open_tab
 
 ROOT = Path(__file__).parents[2]
@@ -184,46 +182,23 @@ def test_on_a_phone_each_claim_is_a_card_with_a_verdict_in_words_and_a_sign(addr
 
 # --- pictures that move
 
-SLIDERS = {"group_sd": "hierarchical_trust", "growth_curve": "growth_curves", "new_category": "informed_priors"}
-
-
-def read_slider(name):
-    return json.loads((BOOK / "_static" / "frames" / f"{name}.json").read_text())
-
-
-def test_every_picture_of_a_slider_is_on_a_page_and_is_tested():
-    found = {name: read_slider(name)["frames"] for name in frames.SLIDERS}
-    files = {f"{name}.json" for name in found} | {frame["file"] for made in found.values() for frame in made}
-    assert {path.name for path in frames.FOLDER.iterdir()} == files
-    shown = {name: path.stem for path in BOOK.glob("*.md") for name in re.findall("{frames} (.+)", path.read_text())}
-    assert shown == SLIDERS
-    assert set(found) == set(SLIDERS)
-
-
-@pytest.mark.parametrize("name", SLIDERS)
-def test_a_slider_has_every_picture_and_is_as_it_was_made(name):
-    """What its texts say comes out of fits that take minutes (`python -m tools.frames`), so it is not computed here."""
-    slider = read_slider(name)
-    assert len(slider["frames"]) > 4
-    assert len({frame["alt"] for frame in slider["frames"]}) == len(slider["frames"])
-    for frame in slider["frames"]:
-        header = (BOOK / "_static" / "frames" / frame["file"]).read_bytes()[:24]
-        pixels = int.from_bytes(header[16:20]), int.from_bytes(header[20:24])
-        assert pixels == (2 * frame["width"], 2 * frame["height"])  # for screens of double density
-    assert slider["digest"] == frames.digest(slider)
-    if name in frames.CELLS:
-        assert slider["stamp"] == frames.stamp(name), f"make it anew: python -m tools.frames {name}"
+SLIDERS = [name for name, made in pictures.MADE.items() if made.kind == "slider"]
 
 
 @pytest.mark.parametrize("name", SLIDERS)
 def test_the_arrow_keys_move_a_slider(address, chromium, name):
-    with open_page(chromium, f"{address}book/{SLIDERS[name]}.html") as (page, log):
+    with open_page(chromium, f"{address}book/{pictures.MADE[name].chapter}.html") as (page, log):
         box = page.locator(".frames", has=page.locator(f"#frames-{name}"))
         box.locator("input").focus()
         page.keyboard.press("Home")
-        for frame in read_slider(name)["frames"]:
+        slider = pictures.read_json(name)
+        for k, frame in enumerate(slider["frames"]):
             assert box.locator("img").get_attribute("alt") == frame["alt"]
-            assert box.locator("img").get_attribute("src").endswith(frame["file"])
+            assert box.locator("img").get_attribute("src").endswith(f"/{name}-{k}.png")
+            size = box.locator("img").evaluate(
+                "async (e) => { await e.decode(); return [e.naturalWidth, e.naturalHeight]; }"
+            )
+            assert size == [2 * slider["width"], 2 * slider["height"]]
             assert box.locator("output").inner_text() == frame["value"]
             assert box.locator("input").get_attribute("aria-valuetext") == frame["value"]
             page.keyboard.press("ArrowRight")

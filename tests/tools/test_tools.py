@@ -1,4 +1,4 @@
-"""What `make chapters` gathers, the register of claims and the pictures of the front page; and parts of other tools."""
+"""What `make chapters` gathers, the register of claims; and parts of other tools."""
 
 import json
 import re
@@ -7,19 +7,15 @@ import sys
 from functools import partial
 
 import nbformat
-import numpy as np
 import pytest
-import xarray as xr
 from book_pages import ABOUT, FIRST
 from book_site import add_size
 from bookkit.claims import MIME, Claims
 from bookkit.repo import BOOK, find_chapters
-from hbnn import priors
 from PIL import Image
-from tools import faults, frames, other_seeds, pdf
+from tools import faults, other_seeds, pdf
 from tools.chapters import kernel_environment
 from tools.claims import gather
-from tools.cover import PICTURES, find_picture
 
 
 def test_claims_are_gathered_with_their_chapter_and_one_that_was_never_executed_is_named(tmp_path):
@@ -59,12 +55,6 @@ def test_the_register_names_no_claim_and_no_chapter_that_is_gone():
     assert {name for names in ABOUT.values() for name in names} - {path.stem for path in BOOK.glob("*.ipynb")} == set()
 
 
-def test_a_picture_of_the_front_page_is_the_figure_in_its_chapter():
-    for name, (chapter, figure) in PICTURES.items():
-        picture = find_picture(BOOK / f"{chapter}.ipynb", figure)
-        assert (BOOK / "_static" / name).read_bytes() == picture, f"run: make chapters CHAPTER={chapter}"
-
-
 # --- small parts of tools whose whole takes minutes
 
 
@@ -72,26 +62,6 @@ def test_other_seeds_finds_all_whose_seeds_it_shifts():
     code = other_seeds.SHIFT + "print(all(hasattr(f, '__wrapped__') for f in (pm.sample, sampling.sample_nuts)))"
     found = subprocess.run([sys.executable, "-c", code], env=kernel_environment(), capture_output=True, text=True)
     assert (found.stdout, found.returncode) == ("True\n", 0), found.stderr
-
-
-def test_flat_draws_are_cut_into_the_layers_that_they_were_made_of():
-    rng = np.random.default_rng(1)
-    weights = {"w1": rng.normal(size=(5, 2, 12)), "w2": rng.normal(size=(5, 12, 12)), "w3": rng.normal(size=(5, 12))}
-    for name, found in frames.cut(priors.flatten(weights)).items():
-        np.testing.assert_array_equal(found, weights[name])
-
-
-def test_the_narrow_normal_has_the_mean_variance_of_each_layer():
-    rng = np.random.default_rng(1)
-    shapes = {"mu1": (2, 12), "mu2": (12, 12), "mu3": (12,)}
-    posterior = xr.Dataset({
-        name: (("chain", "draw", *(f"{name}_{i}" for i in range(len(shape)))), rng.normal(size=(2, 3, *shape)))
-        for name, shape in shapes.items()
-    } | {f"sd{k}": (("chain", "draw"), rng.uniform(size=(2, 3))) for k in (1, 2, 3)})  # fmt: skip
-    _, cholesky = frames.find_learned_prior(posterior)
-    variances = np.split(np.diag(cholesky) ** 2, [24, 168])
-    for k, found in enumerate(variances, 1):
-        np.testing.assert_allclose(found, np.mean(posterior[f"sd{k}"].values ** 2))
 
 
 def test_the_pdf_has_the_front_page_and_then_every_page_of_the_contents():
