@@ -238,6 +238,14 @@ def test_a_stuck_chain_is_named_with_its_quantity(long):
     assert "\n" not in str(found)
 
 
+def test_of_chains_that_disagree_the_least_figure_is_said_first(long):
+    long[3, :, 2] = 1 + 2 * long[3, :, 2]
+    found = ask(long)
+    assert 10 < found.ess_tail < 40 < found.ess  # fewer than ten for each chain
+    first = f"the chains disagree: only {found.ess_tail:,.0f} effective draws in the tails for p[1], R-hat"
+    assert str(found).startswith(f"Do not use these draws: {first}")
+
+
 def test_r_hat_decides_nothing():
     values = np.random.default_rng(0).normal(size=(30, 500))
     values[::2] += 0.6  # so many chains are worth 400 draws together, though half of them are elsewhere
