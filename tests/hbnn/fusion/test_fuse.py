@@ -41,101 +41,49 @@ def normal(name, *shape):
     return pm.Normal(name, 0, 1, shape=shape)
 
 
-def add_weights(*groups, last=(K,)):
-    """Weights of two hidden layers and a read-out, not centred where there are groups."""
-    weights = []
-    for k, shape in enumerate([(F, H), (H, K), last], 1):
-        w = normal(f"w{k}", *groups, *shape)
-        weights.append(normal(f"mu{k}", *shape) + pm.HalfNormal(f"sd{k}", 1) * w if groups else w)
-    return weights
-
-
 def observe(logit, y=Y1, **kwargs):
     return pm.Bernoulli("y", logit_p=logit, observed=y, **kwargs)
 
 
-def relu(kind):
-    def build():
-        w1, w2, w3 = add_weights()
-        observe(kind(kind(X1 @ w1) @ w2) @ w3)
-
-    return build
+def sd(name="sigma", *shape):
+    return pm.HalfNormal(name, 1, shape=shape)
 
 
-def one(kind, last=(K,)):
-    """One network, typed as `kind` of points and weights."""
-    return lambda: observe(kind(X1, *add_weights(last=last)))
+SHAPES = {
+    "w1": (F, H), "w2": (H, K), "w3": (K,), "column": (K, 1), "pair": (K, 2), "columns": (K, 3), "v": (H,), "u": (H, H),
+    "b1": (H,), "b2": (K,), "b3": (),
+}  # fmt: skip
+PARTS = {
+    "net": "tanh(X1 @ w1) @ v",
+    "deep": "tanh(tanh(X1 @ w1) @ w2) @ w3",
+    "each": "(tanh(tanh(XG @ W1) @ W2) @ COLUMN)[..., 0]",
+    "row_units": "tanh(pt.einsum('oh,ohk->ok', tanh(pt.einsum('of,ofh->oh', XR, W1[g])), W2[g]))",
+    "row_net": "(row_units * W3[g]).sum(-1)",
+    "g": "pt.as_tensor(group)",
+    "x": "pm.Data('x', X1[:, 0])",
+}
 
 
-def many(kind, last=(K,), y=YG):
-    return lambda: observe(kind(XG, *add_weights(G, last=last)), y)
+class Names(dict):
+    """What a typing names is made where it is named first: `w1` is normal, `W1` for each group, not centred."""
+
+    def __missing__(self, name):
+        if name in PARTS:
+            self[name] = eval(PARTS[name], globals(), self)
+        elif name.isupper() and name.lower() in SHAPES:
+            shape = SHAPES[name.lower()]
+            z = normal(name, G, *shape)
+            self[name] = normal(f"mu_{name}", *shape) + sd(f"sd_{name}") * z
+        else:
+            self[name] = normal(name, *SHAPES[name])
+        return self[name]
 
 
-def rows(kind, last=(K,)):
-    return lambda: observe(kind(XR, *add_weights(G, last=last), pt.as_tensor(group)), YR)
-
-
-def biased(*groups):
-    w1, w2, w3 = add_weights(*groups)
-    return w1, w2, w3, normal("b1", *groups, H), normal("b2", *groups, K), normal("b3", *groups)
-
-
-def all_biases():
-    w1, w2, w3, b1, b2, b3 = biased()
-    observe(tanh(tanh(X1 @ w1 + b1) @ w2 + b2) @ w3 + b3)
-
-
-def some_biases():
-    w1, w2, w3, b1, _, _ = biased()
-    observe(tanh(tanh(X1 @ w1 + b1) @ w2) @ w3)
-
-
-def two_biases():
-    w1, w2, w3, b1, _, b3 = biased()
-    observe(b3 + (tanh(tanh(X1 @ w1 + b1 + normal("c1", H)) @ w2) @ w3 + normal("c3")))
-
-
-def group_biases():
-    w1, w2, w3, b1, b2, b3 = biased(G)
-    h = tanh(tanh(XG @ w1 + b1[:, None, :]) @ w2 + b2[:, None])
-    observe((h @ w3[..., None])[..., 0] + b3[:, None], YG)
-
-
-def shared_biases():
-    w1, w2, w3 = add_weights(G)
-    m, L, z = normal("m", H), np.eye(H), normal("z", H)
-    h = tanh(tanh(XG @ w1 + (m + L @ z)) @ w2)
-    observe((h * w3[:, None]).sum(-1) + normal("b"), YG)
-
-
-def row_biases():
-    w1, w2, w3, b1, b2, b3 = biased(G)
-    h = tanh(pt.einsum("of,ofh->oh", XR, w1[group]) + b1[group])
-    h = tanh(pt.einsum("oh,ohk->ok", h, w2[group]) + b2[group])
-    observe((h * w3[group]).sum(-1) + b3[group], YR)
-
-
-def from_sigmoid(kind):
-    def build():
-        w1, w2, w3 = add_weights()
-        pm.Bernoulli("y", kind(tanh(tanh(X1 @ w1) @ w2) @ w3), observed=Y1)
-
-    return build
-
-
-def with_deterministics():
-    w1, w2, w3 = add_weights()
-    h = pm.Deterministic("h", tanh(tanh(X1 @ w1) @ w2))
-    logit = pm.Deterministic("logit", h @ w3)
-    pm.Bernoulli("y", pm.Deterministic("p", sigmoid(logit)), observed=Y1)
-
-
-def padded(kind):
-    def build():
-        w1, w2, w3 = add_weights(G)
-        kind((tanh(tanh(XG @ w1) @ w2) @ w3[..., None])[..., 0])
-
-    return build
+def make(typed):
+    """A model of what is typed: a text, or a function where it takes a loop."""
+    with pm.Model() as model:
+        typed() if callable(typed) else exec(typed, globals(), Names())
+    return model
 
 
 def with_dims():
@@ -148,169 +96,99 @@ def with_dims():
     observe((tanh(tanh(X1 @ w1) @ w2) @ pm.Normal("w3", dims=("h2", "out"))).flatten())
 
 
-def cut_weights():
-    flat = normal("flat", F * H + H)
-    observe(tanh(X1 @ flat[: F * H].reshape((F, H))) @ flat[F * H :])
-
-
-def two_outcomes():
-    w1, w2, w3 = add_weights()
-    observe(tanh(tanh(X1 @ w1) @ w2) @ w3)
-    pm.Bernoulli("other", logit_p=tanh(X1 @ w1) @ normal("v", H), observed=1 - Y1)
-
-
-def deep():
+def many_layers():
     h = X1
     for k, (n_in, n_out) in enumerate([(F, 3), (3, 4), (4, 2), (2, 5)]):
         h = tanh(h @ normal(f"w{k}", n_in, n_out))
     observe(h @ normal("last", 5))
 
 
-def moved(X, w1, w2, w3):
-    """Factors and signs anywhere: weights and biases take them."""
-    h = tanh((normal("b1", H) - X @ w1 * normal("a1", H)) / np.sqrt(F))
-    return -(2 * tanh((0.5 * h * normal("keep", H)) @ w2) @ w3 - normal("b3")) / pm.HalfNormal("T", 1)
-
-
-def one_feature(kind):
-    """A network of a single feature, its product typed as `kind`."""
-
-    def build():
-        x = pm.Data("x", X1[:, 0])
-        observe(tanh(kind(x, normal("w1", H)) + normal("b1", H)) @ normal("w2", H))
-
-    return build
-
-
-def one_feature_by_row():
-    observe((tanh(XR[:, 0, None] * normal("w1", G, H)[group]) * normal("w2", G, H)[group]).sum(-1), YR)
-
-
 OTHER = np.array([0, 1, 3, 2, -4, -3, -1, -2, 0, 1, 3, 2, 0, 1])  # another grouping of the rows
-
-
-def index_first(X, w1, w2, w3, g):
-    """The index inside of what is computed from weights."""
-    w1 = normal("m1", F, H) + pm.HalfNormal("s1", 1, shape=(F, H)) * (w1 / 2)[g]
-    h = tanh((X[:, :, None] * w1).sum(1) + (normal("mb", H) - normal("zb", G, H)[g]))
-    return (tanh((h[:, :, None] * w2[g]).sum(1)) * pt.exp(w3[g])).sum(-1)
-
-
-def crossed(X, w1, w2, w3, g):
-    """Two groupings: a sum of weights, a table of both, and each in a layer of its own."""
-    w1 = w1[g] + normal("u1", 4, F, H)[OTHER]
-    w2 = normal("u2", G, 4, H, K)[g, OTHER]
-    h = tanh(pt.einsum("oh,ohk->ok", tanh(pt.einsum("of,ofh->oh", X, w1)), w2))
-    return (h * normal("u3", 4, K)[OTHER]).sum(-1)
-
-
-def nested(X, w1, w2, w3, g):
-    """Groups of groups."""
-    w1 = (w1 + normal("u1", 2, F, H)[np.array([0, 1, 1])])[g]
-    h = tanh(pt.einsum("oh,hk->ok", tanh(pt.einsum("of,ofh->oh", X, w1)), w2[0]))
-    return h @ w3[1] + normal("c", G)[g]
-
-
-def mixed():
-    h = tanh(X1 @ normal("w1", F, H))
-    h = pt.maximum(h @ normal("w2", H, H), 0) * normal("keep", H)
-    observe(pt.switch(h @ (w := normal("w3", H, H)) > 0, h @ w, 0.2 * (h @ w)) @ normal("w4", H))
-
-
-def network(X=X1, n_in=F):
-    return tanh(X @ normal("w1", n_in, H)) @ normal("w2", H)
-
-
-def three_axes(*groups):
-    X = np.zeros((2, G, N, F)) + np.arange(F)
-    h = tanh(X @ normal("w1", *groups, F, H)) @ normal("w2", *groups, H, 1)
-    observe(h[..., 0], np.ones((2, G, N), int))
-
-
+X3, Y3 = np.zeros((2, G, N, F)) + np.arange(F), np.ones((2, G, N), int)
 FUSES = {
-    "three axes": lambda: three_axes(G),
-    "three axes, two of weights": lambda: three_axes(2, G),
-    "factors and signs": one(moved),
-    "one feature, *": one_feature(lambda x, w: x[:, None] * w),
-    "one feature, @": one_feature(lambda x, w: x[:, None] @ w[None, :]),
-    "one feature, outer": one_feature(pt.outer),
-    "one feature, by row": one_feature_by_row,
-    "rows, index first": rows(index_first),
-    "rows, crossed": rows(crossed),
-    "rows, nested": rows(nested),
-    "mixed activations": mixed,
-    "@": one(lambda X, w1, w2, w3: tanh(tanh(X @ w1) @ w2) @ w3),
-    "dot": one(lambda X, w1, w2, w3: pt.dot(pt.tanh(pt.dot(pt.tanh(pt.dot(X, w1)), w2)), w3)),
-    "pm.math.dot": one(lambda X, w1, w2, w3: pm.math.dot(tanh(pm.math.dot(tanh(pm.math.dot(X, w1)), w2)), w3)),
-    "tensordot": one(lambda X, w1, w2, w3: pt.tensordot(tanh(tanh(pt.tensordot(X, w1, 1)) @ w2), w3, 1)),
-    "einsum": one(lambda X, w1, w2, w3: tanh(pt.einsum("oh,hk->ok", tanh(pt.einsum("of,fh->oh", X, w1)), w2)) @ w3),
-    "matvec": one(lambda X, w1, w2, w3: pt.matvec(tanh(pt.matmul(tanh(X @ w1), w2)), w3)),
-    "transposed": one(lambda X, w1, w2, w3: w3 @ tanh(w2.T @ tanh(w1.T @ X.T))),
-    "column [:, 0]": one(lambda X, w1, w2, w3: (tanh(tanh(X @ w1) @ w2) @ w3)[:, 0], (K, 1)),
-    "column squeezed": one(lambda X, w1, w2, w3: (tanh(tanh(X @ w1) @ w2) @ w3).squeeze(), (K, 1)),
-    "column flattened": one(lambda X, w1, w2, w3: (tanh(tanh(X @ w1) @ w2) @ w3).flatten(), (K, 1)),
-    "column kept": lambda: observe(tanh(X1 @ normal("w1", F, H)) @ normal("w2", H, 1), Y1[:, None]),
-    "one of several columns": one(lambda X, w1, w2, w3: (tanh(tanh(X @ w1) @ w2) @ w3)[:, 1], (K, 3)),
-    "sum of products": one(lambda X, w1, w2, w3: (tanh(tanh((X[:, :, None] * w1).sum(1)) @ w2) * w3).sum(-1)),
-    "many layers": deep,
-    "no hidden layer": lambda: observe(X1 @ normal("w", F) + normal("b")),
-    "points and units of one": lambda: observe(tanh(X1[:1] @ normal("w1", F, 1)) @ normal("w2", 1), Y1[:1]),
-    "all biases": all_biases,
-    "some biases": some_biases,
-    "two biases": two_biases,
-    "relu maximum": relu(lambda z: pt.maximum(z, 0)),
-    "relu maximum, number first": relu(lambda z: pm.math.maximum(0.0, z)),
-    "relu switch": relu(lambda z: pt.switch(z > 0, z, 0)),
-    "relu where less": relu(lambda z: pt.where(pt.lt(0, z), z, 0.0)),
-    "relu product": relu(lambda z: z * (z > 0)),
-    "relu clip": relu(lambda z: pt.clip(z, 0, np.inf)),
-    "p sigmoid": from_sigmoid(sigmoid),
-    "p invlogit": from_sigmoid(pm.math.invlogit),
-    "p by hand": from_sigmoid(lambda z: 1 / (1 + pt.exp(-z))),
-    "deterministics": with_deterministics,
+    "three axes": "observe((tanh(X3 @ normal('w', G, F, H)) @ normal('r', G, H, 1))[..., 0], Y3)",
+    "three axes, two of weights": "observe((tanh(X3 @ normal('w', 2, G, F, H)) @ normal('r', 2, G, H, 1))[..., 0], Y3)",
+    "factors and signs": """
+h = tanh((b1 - X1 @ w1 * normal('a1', H)) / np.sqrt(F))
+observe(-(2 * tanh((0.5 * h * normal('keep', H)) @ w2) @ w3 - b3) / sd('T'))""",
+    "one feature, *": "observe(tanh(x[:, None] * normal('a', H) + b1) @ v)",
+    "one feature, @": "observe(tanh(x[:, None] @ normal('a', H)[None, :] + b1) @ v)",
+    "one feature, outer": "observe(tanh(pt.outer(x, normal('a', H)) + b1) @ v)",
+    "one feature, by row": "observe((tanh(XR[:, 0, None] * normal('a', G, H)[group]) * V[group]).sum(-1), YR)",
+    "rows, index first": """
+w = normal('m', F, H) + sd('s', F, H) * (W1 / 2)[g]
+h = tanh((XR[:, :, None] * w).sum(1) + (normal('mb', H) - normal('zb', G, H)[g]))
+observe((tanh((h[:, :, None] * W2[g]).sum(1)) * pt.exp(W3[g])).sum(-1), YR)""",
+    "rows, crossed": """
+w = W1[g] + normal('u1', 4, F, H)[OTHER]  # a sum of weights, a table of both groupings, and one in a layer of its own
+h = tanh(pt.einsum('oh,ohk->ok', tanh(pt.einsum('of,ofh->oh', XR, w)), normal('u2', G, 4, H, K)[g, OTHER]))
+observe((h * normal('u3', 4, K)[OTHER]).sum(-1), YR)""",
+    "rows, nested": """
+w = (W1 + normal('u1', 2, F, H)[np.array([0, 1, 1])])[g]
+h = tanh(pt.einsum('oh,hk->ok', tanh(pt.einsum('of,ofh->oh', XR, w)), W2[0]))
+observe(h @ W3[1] + normal('c', G)[g], YR)""",
+    "mixed activations": """
+h = pt.maximum(tanh(X1 @ w1) @ normal('w', H, H), 0) * normal('keep', H)
+observe(pt.switch(h @ u > 0, h @ u, 0.2 * (h @ u)) @ v)""",
+    "@": "observe(deep)",
+    "dot": "observe(pt.dot(pt.tanh(pt.dot(pt.tanh(pt.dot(X1, w1)), w2)), w3))",
+    "tensordot": "observe(pt.tensordot(tanh(tanh(pt.tensordot(X1, w1, 1)) @ w2), w3, 1))",
+    "einsum": "observe(tanh(pt.einsum('oh,hk->ok', tanh(pt.einsum('of,fh->oh', X1, w1)), w2)) @ w3)",
+    "matvec": "observe(pt.matvec(tanh(pt.matmul(tanh(X1 @ w1), w2)), w3))",
+    "transposed": "observe(w3 @ tanh(w2.T @ tanh(w1.T @ X1.T)))",
+    "column [:, 0]": "observe((tanh(tanh(X1 @ w1) @ w2) @ column)[:, 0])",
+    "column squeezed": "observe((tanh(tanh(X1 @ w1) @ w2) @ column).squeeze())",
+    "column flattened": "observe((tanh(tanh(X1 @ w1) @ w2) @ column).flatten())",
+    "column kept": "observe(tanh(tanh(X1 @ w1) @ w2) @ column, Y1[:, None])",
+    "one of several columns": "observe((tanh(tanh(X1 @ w1) @ w2) @ columns)[:, 1])",
+    "sum of products": "observe((tanh(tanh((X1[:, :, None] * w1).sum(1)) @ w2) * w3).sum(-1))",
+    "many layers": many_layers,
+    "no hidden layer": "observe(X1 @ normal('w', F) + normal('b'))",
+    "points and units of one": "observe(tanh(X1[:1] @ normal('w', F, 1)) @ normal('r', 1), Y1[:1])",
+    "all biases": "observe(tanh(tanh(X1 @ w1 + b1) @ w2 + b2) @ w3 + b3)",
+    "some biases": "observe(tanh(tanh(X1 @ w1 + b1) @ w2) @ w3)",
+    "two biases": "observe(b3 + (tanh(tanh(X1 @ w1 + b1 + normal('c1', H)) @ w2) @ w3 + normal('c3')))",
+    "relu": "observe(pt.maximum(pt.maximum(X1 @ w1, 0) @ w2, 0) @ w3)",
+    "p sigmoid": "pm.Bernoulli('y', sigmoid(deep), observed=Y1)",
+    "p by hand": "pm.Bernoulli('y', 1 / (1 + pt.exp(-deep)), observed=Y1)",
+    "deterministics": """
+logit = pm.Deterministic('logit', pm.Deterministic('h', tanh(tanh(X1 @ w1) @ w2)) @ w3)
+pm.Bernoulli('y', pm.Deterministic('p', sigmoid(logit)), observed=Y1)""",
     "dims": with_dims,
-    "weights cut from a vector": cut_weights,
-    "two outcomes": two_outcomes,
-    "groups": many(lambda X, w1, w2, w3: (tanh(tanh(X @ w1) @ w2) @ w3[..., None])[..., 0]),
-    "groups, column": many(lambda X, w1, w2, w3: (tanh(tanh(X @ w1) @ w2) @ w3).squeeze(-1), (K, 1)),
-    "groups, sum": many(lambda X, w1, w2, w3: (tanh(tanh(X @ w1) @ w2) * w3[:, None, :]).sum(-1)),
-    "groups, einsum": many(
-        lambda X, w1, w2, w3: pt.einsum("goh,gh->go", tanh(tanh(pt.einsum("gof,gfh->goh", X, w1)) @ w2), w3)
-    ),
-    "groups, flattened": many(
-        lambda X, w1, w2, w3: (tanh(tanh(X @ w1) @ w2) @ w3[..., None]).flatten(), y=YG.flatten()
-    ),
-    "groups last": many(lambda X, w1, w2, w3: (tanh(tanh(X @ w1) @ w2) @ w3[..., None])[..., 0].T, y=YG.T),
-    "groups of the same points": lambda: observe(
-        (tanh(X1 @ normal("w1", G, F, H)) * normal("w2", G, H)[:, None]).sum(-1), YG
-    ),
-    "groups with one network": lambda: observe(tanh(pt.dot(XG, normal("w1", F, H))) @ normal("w2", H), YG),
-    "groups that share layers": lambda: observe(
-        (tanh(XG @ normal("w1", G, F, H)) @ normal("w2", H, 1))[..., 0] + normal("b", G)[:, None], YG
-    ),
-    "group biases": group_biases,
-    "shared biases": shared_biases,
-    "padded, logit[mask]": padded(lambda logit: observe(logit[mask], YG[mask])),
-    "padded, logit[nonzero]": padded(lambda logit: observe(logit[pt.as_tensor(mask).nonzero()], YG[mask])),
-    "padded, p[mask]": padded(lambda logit: pm.Bernoulli("y", sigmoid(logit)[mask], observed=YG[mask])),
-    "one network, some points": lambda: observe(
-        (tanh(X1 @ normal("w1", F, H)) @ normal("w2", H))[mask[2]], Y1[mask[2]]
-    ),
-    "rows, einsum": rows(
-        lambda X, w1, w2, w3, g: pt.einsum(
-            "oh,oh->o", tanh(pt.einsum("oh,ohk->ok", tanh(pt.einsum("of,ofh->oh", X, w1[g])), w2[g])), w3[g]
-        )
-    ),
-    "rows, @": rows(lambda X, w1, w2, w3, g: (tanh(tanh(X[:, None, :] @ w1[g]) @ w2[g]) @ w3[g][..., None])[:, 0, 0]),
-    "rows, sum": rows(
-        lambda X, w1, w2, w3, g: (
-            tanh((tanh((X[:, :, None] * w1[g]).sum(1))[:, :, None] * w2[g]).sum(axis=1)) * w3[g]
-        ).sum(1)
-    ),
-    "rows, biases": row_biases,
-    "rows, groups without points": lambda: observe(
-        (tanh(pt.einsum("of,ofh->oh", XR, normal("w1", 9, F, H)[group])) * normal("w2", H)).sum(-1), YR
-    ),
+    "weights cut from a vector": """
+flat = normal('flat', F * H + H)
+observe(tanh(X1 @ flat[: F * H].reshape((F, H))) @ flat[F * H :])""",
+    "two outcomes": "observe(deep); pm.Bernoulli('other', logit_p=tanh(X1 @ w1) @ v, observed=1 - Y1)",
+    "groups": "observe((tanh(tanh(XG @ W1) @ W2) @ W3[..., None])[..., 0], YG)",
+    "groups, column": "observe((tanh(tanh(XG @ W1) @ W2) @ COLUMN).squeeze(-1), YG)",
+    "groups, sum": "observe((tanh(tanh(XG @ W1) @ W2) * W3[:, None, :]).sum(-1), YG)",
+    "groups, einsum": "observe(pt.einsum('goh,gh->go', tanh(tanh(pt.einsum('gof,gfh->goh', XG, W1)) @ W2), W3), YG)",
+    "groups, flattened": "observe((tanh(tanh(XG @ W1) @ W2) @ W3[..., None]).flatten(), YG.flatten())",
+    "groups last": "observe(each.T, YG.T)",
+    "groups of the same points": "observe((tanh(X1 @ normal('w', G, F, H)) * V[:, None]).sum(-1), YG)",
+    "groups with one network": "observe(tanh(pt.dot(XG, w1)) @ v, YG)",
+    "groups that share layers": "observe((tanh(XG @ W1) @ normal('r', H, 1))[..., 0] + normal('b', G)[:, None], YG)",
+    "group biases": """
+h = tanh(tanh(XG @ W1 + B1[:, None, :]) @ W2 + B2[:, None])
+observe((h @ W3[..., None])[..., 0] + B3[:, None], YG)""",
+    "shared biases": """
+h = tanh(tanh(XG @ W1 + (b1 + np.eye(H) @ normal('z', H))) @ W2)
+observe((h * W3[:, None]).sum(-1) + b3, YG)""",
+    "padded, logit[mask]": "observe(each[mask], YG[mask])",
+    "padded, logit[nonzero]": "observe(each[pt.as_tensor(mask).nonzero()], YG[mask])",
+    "padded, p[mask]": "pm.Bernoulli('y', sigmoid(each)[mask], observed=YG[mask])",
+    "one network, some points": "observe(net[mask[2]], Y1[mask[2]])",
+    "rows, einsum": "observe(pt.einsum('oh,oh->o', row_units, W3[g]), YR)",
+    "rows, @": "observe((tanh(tanh(XR[:, None, :] @ W1[g]) @ W2[g]) @ W3[g][..., None])[:, 0, 0], YR)",
+    "rows, sum": """
+h = tanh((XR[:, :, None] * W1[g]).sum(1))
+observe((tanh((h[:, :, None] * W2[g]).sum(axis=1)) * W3[g]).sum(1), YR)""",
+    "rows, biases": """
+h = tanh(pt.einsum('of,ofh->oh', XR, W1[group]) + B1[group])
+h = tanh(pt.einsum('oh,ohk->ok', h, W2[group]) + B2[group])
+observe((h * W3[group]).sum(-1) + B3[group], YR)""",
+    "rows, groups without points": """
+observe((tanh(pt.einsum('of,ofh->oh', XR, normal('w', 9, F, H)[group])) * v).sum(-1), YR)""",
 }
 
 
@@ -419,12 +297,6 @@ def leave(cases, quick):
     return [pytest.param(case, marks=[] if case in quick else [pytest.mark.slow]) for case in cases]
 
 
-def make(build):
-    with pm.Model() as model:
-        build()
-    return model
-
-
 def count_kernels(*variables, kind=NetworkLogLik):
     return len({v.owner for v in ancestors(variables) if v.owner is not None and isinstance(v.owner.op, kind)})
 
@@ -491,246 +363,94 @@ def test_an_activation_is_known_by_its_values(name):
 # --- other outcomes than 0 and 1
 
 
-def sd(name="sigma", *shape):
-    return pm.HalfNormal(name, 1, shape=shape)
-
-
-def deep_net(X, w1, w2, w3):
-    return tanh(tanh(X @ w1) @ w2) @ w3
-
-
-def each_net(w3=()):
-    """One network for each group, its last axis taken where there is one output: (group, obs), or with outputs."""
-    w = add_weights(G, last=(K, *(w3 or (1,))))
-    out = deep_net(XG, *w)
-    return out if w3 else out[..., 0]
-
-
-def row_net(*outputs):
-    w1, w2, w3 = (w[group] for w in add_weights(G, last=(K, *outputs)))
-    h = tanh(pt.einsum("oh,ohk->ok", tanh(pt.einsum("of,ofh->oh", XR, w1)), w2))
-    return pt.einsum("ok,okc->oc", h, w3) if outputs else (h * w3).sum(-1)
-
-
-def two_outputs():
-    out = row_net(2) + normal("b", G, 2)[group]
-    pm.Normal("y", out[:, 0], pt.exp(out[:, 1]), observed=XR[:, 0])
-
-
-def two_nets():
-    noise = tanh(X1 @ normal("v1", F, H)) @ normal("v2", H)
-    pm.Normal("y", deep_net(X1, *add_weights()), pt.exp(noise), observed=Z1)
-
-
-def shared_points():
-    out = deep_net(X1, *add_weights(G, last=(K, 1)))[..., 0]
-    pm.Poisson("y", pt.exp(out), observed=YG)
-
-
-def with_line():
-    out = deep_net(X1, *add_weights()) + X1 @ normal("slope", F)
-    pm.Normal("y", 3 + 2 * out, sd(), observed=Z1)
-
-
-def read_outs():
-    """A layer that all groups share, and read-outs of their own: one network with an output for each group."""
-    pm.Normal("y", (tanh(X1 @ normal("w1", F, H)) @ normal("w2", H, G)).T, 1, observed=XG[..., 0])
-
-
-def outputs_first():
-    """The same, typed with units in rows and points in columns."""
-    pm.Normal("y", normal("w2", H, G).T @ tanh(X1 @ normal("w1", F, H)).T, 1, observed=XG[..., 0])
-
-
-def with_biases():
-    w1, w2, w3, b1, b2, b3 = biased(G)
-    h = tanh(tanh(XG @ w1 + b1[:, None]) @ w2 + b2[:, None])
-    pm.Normal("y", (h @ w3[..., None])[..., 0] + b3[:, None], sd("sigma", G)[:, None], observed=XG[..., 1])
-
-
-def residual_output():
-    """Units, and what is added to them by a network of them."""
-    h = tanh(X1 @ normal("w1", F, H))
-    pm.Normal("y", h + tanh(h @ normal("w2", H, K)) @ normal("w3", K, H), 1, observed=np.zeros((N, H)))
-
-
-def both_kinds():
-    observe(network())
-    pm.Normal("height", normal("mean"), 1, observed=X1)
-
-
-def several_outcomes():
-    out = deep_net(X1, *add_weights(last=(K, 2)))
-    pm.Normal("y", out[:, 0], 1, observed=Z1)
-    pm.Poisson("n", pt.exp(out[:, 1]), observed=Y1)
-
-
-def labels(kind):
-    """0 and 1 of a network and of something beside it: the network is fused, the labels stay."""
-    return lambda: observe(kind(network()))
-
-
-def chance(kind):
-    return lambda: pm.Bernoulli("y", kind(network()), observed=Y1)
-
-
-def heads():
-    """Outcomes of one network with read-outs of their own: its hidden layers are computed once."""
-    h = tanh(pt.maximum(0, X1 @ normal("w1", F, H) + normal("b1", H)) @ normal("w2", H, K))
-    pm.Normal("y", h @ normal("v1", K) + normal("b3"), pt.exp(h @ normal("v2", K)), observed=Z1)
-    pm.Poisson("n", pt.exp(normal("v3", 3, K) @ h.T), observed=np.tile(Y1, (3, 1)))
-
-
-def residual():
-    h = tanh(X1 @ normal("w1", F, H) + normal("b1", H))
-    observe((h + tanh(h @ normal("w2", H, H))) @ normal("w3", H))
-
-
-def multiples():
-    """Units times a number below two networks, and as the points of both."""
-    h = pt.maximum(0, 1.7 * tanh(X1 @ normal("w1", F, H)) @ normal("w2", H, H))
-    observe((h + tanh(h @ normal("w3", H, H))) @ normal("w4", H))
-
-
-def multiples_of_points():
-    observe(tanh(1.7 * tanh(X1 * normal("a", F)) @ normal("w1", F, H)) @ normal("w2", H))
-
-
-def joined():
-    """Embeddings and inputs with noise beside features, and the first layer handed on to the last."""
-    x = pm.Normal("x", X1[:, 0], 0.1)
-    points = pt.concatenate([normal("E", G, 3)[pm.Data("g", group[:N])], x[:, None], X1], axis=1)
-    h = tanh(points @ normal("w1", 4 + F, H))
-    observe(pt.concatenate([h, sigmoid(h @ normal("w2", H, K))], axis=1) @ normal("w3", H + K))
-
-
-def on_top():
-    """A network of a network, of its weights too, and an unknown that is normal about it."""
-    w1 = (tanh(np.eye(F) @ normal("a", F, 3)) @ normal("b", 3, 2 * H)).reshape((F, 2, H))[:, 0]
-    f = tanh(X1 @ w1) @ normal("w2", H, 2)
-    theta = pm.Normal("theta", tanh((f / (1 + f**2)) @ normal("w3", 2, K)) @ normal("w4", K), 1)
-    pm.Normal("y", pt.exp(theta), 1, observed=Z1)
-
-
-def mixture():
-    both = [pm.Normal.dist(network(), 1), pm.StudentT.dist(nu=3, mu=deep_net(X1, *add_weights_of("v")), sigma=1)]
-    pm.Mixture("y", w=[0.3, 0.7], comp_dists=both, observed=Z1)
-
-
-def add_weights_of(name):
-    return normal(f"{name}1", F, H), normal(f"{name}2", H, K), normal(f"{name}3", K)
-
-
-def gate():
-    a, b = X1 @ normal("w1", F, H), X1 @ normal("w2", F, H)
-    observe((tanh(a) * sigmoid(b)) @ normal("w3", H))
-
-
-def steps():
-    """A network as the slope of a path, with levels of groups."""
-    w1, w2, level = normal("w1", F, H), normal("w2", H, F), normal("b", G, F)[group[:N]]
-    x = pt.as_tensor(X1)
-    for _ in range(16):
-        x = x + 0.1 * (tanh(x @ w1) @ w2 + level - x)
-    pm.Normal("y", x, 1, observed=X1)
-
-
-def rows_of_groups():
-    """Groups in an axis of their own, then in rows."""
-    h = tanh(pm.Data("X", XG.reshape(-1, F)).reshape((G, N, F)) @ normal("w1", G, F, H)).reshape((G * N, H))
-    pm.Normal("y", h @ normal("w2", H), 1, observed=XG[..., 0].flatten())
-
-
-def normalised():
-    z = X1 @ normal("w1", F, H)
-    h = tanh((z - z.mean(-1, keepdims=True)) * normal("gain", H) + normal("shift", H))
-    observe(tanh(h @ normal("w2", H, H)) @ normal("w3", H))
-
-
-def own_points():
-    """Points of each group by read-outs of each point."""
-    observe((tanh(XG @ normal("w1", G, F, H)) * normal("w2", G, N, H)).sum(-1), YG)
-
-
-def picked():
-    logit = (tanh(XR @ normal("w1", G, F, H)) @ normal("w2", G, H, 1))[..., 0]
-    observe(logit[group, np.arange(len(group))], YR)
-
-
-def from_outcome():
-    y = observe(network())
-    pm.Deterministic("errors", y - Y1)
-
-
-def only_potential():
-    pm.Potential("extra", (pt.as_tensor(Y1) * network()).sum())
-
-
 CLASSES = rng.integers(0, 3, (G, N))
 OUTCOMES = {  # what is typed, how many networks are found
-    "labels, offset": (labels(lambda z: z + pt.as_tensor(X1[:, 0])), 1),
-    "labels, a line": (labels(lambda z: z + X1 @ normal("w3", F)), 1),
-    "labels, intercepts": (
-        labels(lambda z: z + normal("mu") + pm.HalfNormal("s", 1) * normal("z", G)[group[:N]]),
-        1,
-    ),
-    "labels, squared": (labels(lambda z: z**2), 1),
-    "labels, clipped": (chance(lambda z: pt.clip(sigmoid(z), 0.01, 0.99)), 1),
-    "labels, probit": (chance(pm.math.invprobit), 1),
-    "labels, complement": (chance(lambda z: 1 - sigmoid(z)), 1),
-    "labels, some wrong": (chance(lambda z: 0.05 + 0.9 * sigmoid(z)), 1),
-    "labels, several": (
-        lambda: observe(tanh(X1 @ normal("w1", F, H)) @ normal("w2", H, 3), CLASSES[0][:, None] == [0, 1, 2]),
-        1,
-    ),
-    "labels, two networks": (
-        lambda: observe(network() + tanh(X1 @ normal("v1", F, H)) @ normal("v2", H)),
-        2,
-    ),
-    "labels, picked": (picked, 1),
-    "labels, used again": (from_outcome, 1),
-    "potential": (only_potential, 1),
-    "heads": (heads, 1),
-    "residual": (residual, 2),
-    "multiples": (multiples, 2),
-    "multiples of points": (
-        lambda: observe(tanh(2 * tanh(X1 * normal("a", F)) @ normal("v", F, H)) @ normal("w", H)),
-        1,
-    ),
-    "gate": (gate, 2),
-    "joined": (joined, 2),
-    "on top of each other": (on_top, 3),
-    "mixture": (mixture, 2),
-    "rows of groups": (rows_of_groups, 1),
-    "steps": (steps, 16),
-    "normalised": (normalised, 1),
-    "read-outs of each point": (own_points, 1),
-    "latent points": (lambda: observe(network(normal("X", N, F))), 1),
-    "normal": (lambda: pm.Normal("y", deep_net(X1, *add_weights()), 1, observed=Z1), 1),
-    "normal, noise of each group": (lambda: pm.Normal("y", each_net(), sd("s", G)[:, None], observed=XG[..., 0]), 1),
-    "normal, biases": (with_biases, 1),
-    "normal, rows": (lambda: pm.Normal("y", row_net(), sd(), observed=XR[:, 0]), 1),
-    "normal, noise is an output": (two_outputs, 1),
-    "normal, noise is a network": (two_nets, 2),
-    "normal, relu": (
-        lambda: pm.Normal("y", pt.maximum(X1 @ normal("w1", F, H), 0) @ normal("w2", H), 1, observed=Z1),
-        1,
-    ),
-    "normal, points of all groups": (shared_points, 1),
-    "normal, a line beside it": (with_line, 1),
-    "normal, read-outs alone": (read_outs, 1),
-    "normal, outputs first": (outputs_first, 1),
-    "student, masked": (lambda: pm.StudentT("y", nu=4, mu=each_net()[mask], sigma=1, observed=XG[..., 0][mask]), 1),
-    "binomial": (lambda: pm.Binomial("y", 3, sigmoid(network()), observed=Y1), 1),
-    "negative binomial": (lambda: pm.NegativeBinomial("y", mu=pt.exp(network()), alpha=2, observed=Y1), 1),
-    "classes": (lambda: pm.Categorical("y", logit_p=deep_net(X1, *add_weights(last=(K, 3))), observed=CLASSES[0]), 1),
-    "classes of groups": (
-        lambda: pm.Categorical("y", p=pm.math.softmax(each_net((3,)), axis=-1), observed=CLASSES),
-        1,
-    ),
-    "classes, rows": (lambda: pm.Categorical("y", logit_p=row_net(3), observed=np.arange(len(group)) % 3), 1),
-    "several outcomes": (several_outcomes, 1),
-}
+    "labels, offset": ("observe(net + pt.as_tensor(X1[:, 0]))", 1),
+    "labels, a line": ("observe(net + X1 @ normal('slope', F))", 1),
+    "labels, intercepts": ("observe(net + normal('mu') + sd('s') * normal('z', G)[group[:N]])", 1),
+    "labels, squared": ("observe(net ** 2)", 1),
+    "labels, clipped": ("pm.Bernoulli('y', pt.clip(sigmoid(net), 0.01, 0.99), observed=Y1)", 1),
+    "labels, probit": ("pm.Bernoulli('y', pm.math.invprobit(net), observed=Y1)", 1),
+    "labels, complement": ("pm.Bernoulli('y', 1 - sigmoid(net), observed=Y1)", 1),
+    "labels, some wrong": ("pm.Bernoulli('y', 0.05 + 0.9 * sigmoid(net), observed=Y1)", 1),
+    "labels, several": ("observe(tanh(X1 @ w1) @ normal('r', H, 3), CLASSES[0][:, None] == [0, 1, 2])", 1),
+    "labels, two networks": ("observe(net + tanh(X1 @ normal('v1', F, H)) @ normal('v2', H))", 2),
+    "labels, picked": ("observe((tanh(XR @ W1) @ normal('r', G, H, 1))[..., 0][group, np.arange(len(group))], YR)", 1),
+    "labels, used again": ("pm.Deterministic('errors', observe(net) - Y1)", 1),
+    "potential": ("pm.Potential('extra', (pt.as_tensor(Y1) * net).sum())", 1),
+    # outcomes of one network with read-outs of their own: its hidden layers are computed once
+    "heads": ("""
+h = tanh(pt.maximum(0, X1 @ w1 + b1) @ w2)
+pm.Normal('y', h @ w3 + b3, pt.exp(h @ normal('v2', K)), observed=Z1)
+pm.Poisson('n', pt.exp(normal('v3', 3, K) @ h.T), observed=np.tile(Y1, (3, 1)))""", 1),
+    "residual": ("h = tanh(X1 @ w1 + b1); observe((h + tanh(h @ u)) @ v)", 2),
+    # units times a number below two networks, and as the points of both
+    "multiples": ("""
+h = pt.maximum(0, 1.7 * tanh(X1 @ w1) @ normal('w', H, H))
+observe((h + tanh(h @ u)) @ v)""", 2),
+    "multiples of points": ("observe(tanh(2 * tanh(X1 * normal('a', F)) @ w1) @ v)", 1),
+    "gate": ("observe((tanh(X1 @ w1) * sigmoid(X1 @ normal('w', F, H))) @ v)", 2),
+    # embeddings and inputs with noise beside features, and the first layer handed on to the last
+    "joined": ("""
+noisy = pm.Normal('noisy', X1[:, 0], 0.1)
+points = pt.concatenate([normal('E', G, 3)[pm.Data('place', group[:N])], noisy[:, None], X1], axis=1)
+h = tanh(points @ normal('w', 4 + F, H))
+observe(pt.concatenate([h, sigmoid(h @ w2)], axis=1) @ normal('r', H + K))""", 2),
+    # a network of a network, of its weights too, and an unknown that is normal about it
+    "on top of each other": ("""
+w = (tanh(np.eye(F) @ normal('a', F, 3)) @ normal('b', 3, 2 * H)).reshape((F, 2, H))[:, 0]
+f = tanh(X1 @ w) @ normal('r', H, 2)
+theta = pm.Normal('theta', tanh((f / (1 + f**2)) @ normal('s', 2, K)) @ w3, 1)
+pm.Normal('y', pt.exp(theta), 1, observed=Z1)""", 3),
+    "mixture": ("""
+other = tanh(tanh(X1 @ normal('v1', F, H)) @ normal('v2', H, K)) @ normal('v3', K)
+both = [pm.Normal.dist(net, 1), pm.StudentT.dist(nu=3, mu=other, sigma=1)]
+pm.Mixture('y', w=[0.3, 0.7], comp_dists=both, observed=Z1)""", 2),
+    "rows of groups": ("""
+h = tanh(pm.Data('X', XG.reshape(-1, F)).reshape((G, N, F)) @ W1).reshape((G * N, H))
+pm.Normal('y', h @ v, 1, observed=XG[..., 0].flatten())""", 1),
+    # a network as the slope of a path, with levels of groups
+    "steps": ("""
+path, slope, level = pt.as_tensor(X1), normal('slope', H, F), normal('b', G, F)[group[:N]]
+for _ in range(16):
+    path = path + 0.1 * (tanh(path @ w1) @ slope + level - path)
+pm.Normal('y', path, 1, observed=X1)""", 16),
+    "normalised": ("""
+z = X1 @ w1
+h = tanh((z - z.mean(-1, keepdims=True)) * normal('gain', H) + b1)
+observe(tanh(h @ u) @ v)""", 1),
+    "read-outs of each point": ("observe((tanh(XG @ W1) * normal('r', G, N, H)).sum(-1), YG)", 1),
+    "latent points": ("observe(tanh(normal('X', N, F) @ w1) @ v)", 1),
+    "normal": ("pm.Normal('y', deep, 1, observed=Z1)", 1),
+    "normal, noise of each group": ("pm.Normal('y', each, sd('s', G)[:, None], observed=XG[..., 0])", 1),
+    "normal, biases": ("""
+h = tanh(tanh(XG @ W1 + B1[:, None]) @ W2 + B2[:, None])
+pm.Normal('y', (h @ COLUMN)[..., 0] + B3[:, None], sd('sigma', G)[:, None], observed=XG[..., 1])""", 1),
+    "normal, rows": ("pm.Normal('y', row_net, sd(), observed=XR[:, 0])", 1),
+    "normal, noise is an output": ("""
+out = pt.einsum('ok,okc->oc', row_units, PAIR[g]) + normal('b', G, 2)[g]
+pm.Normal('y', out[:, 0], pt.exp(out[:, 1]), observed=XR[:, 0])""", 1),
+    "normal, noise is a network": ("pm.Normal('y', deep, pt.exp(tanh(X1 @ normal('s', F, H)) @ v), observed=Z1)", 2),
+    "normal, relu": ("pm.Normal('y', pt.maximum(X1 @ w1, 0) @ v, 1, observed=Z1)", 1),
+    "normal, points of all groups": ("""
+pm.Poisson('y', pt.exp((tanh(tanh(X1 @ W1) @ W2) @ COLUMN)[..., 0]), observed=YG)""", 1),
+    "normal, a line beside it": ("pm.Normal('y', 3 + 2 * (deep + X1 @ normal('slope', F)), sd(), observed=Z1)", 1),
+    # a layer that all groups share, and read-outs of their own: one network with an output for each group
+    "normal, read-outs alone": ("pm.Normal('y', (tanh(X1 @ w1) @ normal('r', H, G)).T, 1, observed=XG[..., 0])", 1),
+    "normal, outputs first": ("pm.Normal('y', normal('r', H, G).T @ tanh(X1 @ w1).T, 1, observed=XG[..., 0])", 1),
+    "student, masked": ("pm.StudentT('y', nu=4, mu=each[mask], sigma=1, observed=XG[..., 0][mask])", 1),
+    "binomial": ("pm.Binomial('y', 3, sigmoid(net), observed=Y1)", 1),
+    "negative binomial": ("pm.NegativeBinomial('y', mu=pt.exp(net), alpha=2, observed=Y1)", 1),
+    "classes": ("pm.Categorical('y', logit_p=tanh(tanh(X1 @ w1) @ w2) @ columns, observed=CLASSES[0])", 1),
+    "classes of groups": ("""
+pm.Categorical('y', p=pm.math.softmax(tanh(tanh(XG @ W1) @ W2) @ COLUMNS, axis=-1), observed=CLASSES)""", 1),
+    "classes, rows": ("""
+pm.Categorical('y', logit_p=pt.einsum('ok,okc->oc', row_units, COLUMNS[g]), observed=np.arange(len(group)) % 3)""", 1),
+    "several outcomes": ("""
+out = tanh(tanh(X1 @ w1) @ w2) @ pair
+pm.Normal('y', out[:, 0], 1, observed=Z1)
+pm.Poisson('n', pt.exp(out[:, 1]), observed=Y1)""", 1),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", OUTCOMES)
@@ -743,23 +463,19 @@ def test_a_network_in_any_other_place_is_fused_and_what_is_above_stays(name):
     compare(model, fuse_plainly(model))
 
 
-def two_heads():
-    """Biases of one of the read-outs only."""
-    h = tanh(X1 @ normal("w1", F, H))
-    pm.Normal("y", h @ normal("v1", H) + normal("b"), pt.exp(h @ normal("v2", H)), observed=Z1)
-
-
 SUMS = {  # what is typed, whether its sum is inside of the network
-    "a mean": (lambda: pm.Normal("y", normal("b") + network(), 1, observed=Z1), True),
-    "a mean less the network": (lambda: pm.Normal("y", normal("b") - network() - normal("c"), 1, observed=Z1), True),
-    "levels of the groups": (lambda: pm.Normal("y", row_net() + normal("b", G)[group], 1, observed=XR[:, 0]), True),
-    "levels of some outputs": (two_outputs, True),
-    "one head of two": (two_heads, True),
-    "levels of other groups": (lambda: pm.Normal("y", row_net() + normal("b", 4)[OTHER], 1, observed=XR[:, 0]), False),
-    "levels alone": (lambda: pm.Normal("y", normal("b", G)[group[:N]] + network(), 1, observed=Z1), False),
-    "values of the points": (lambda: pm.Normal("y", network() + normal("b", N), 1, observed=Z1), False),
-    "a residual connection": (residual_output, False),
-}
+    "a mean": ("pm.Normal('y', b3 + net, 1, observed=Z1)", True),
+    "a mean less the network": ("pm.Normal('y', b3 - net - normal('c'), 1, observed=Z1)", True),
+    "levels of the groups": ("pm.Normal('y', row_net + normal('b', G)[group], 1, observed=XR[:, 0])", True),
+    "levels of some outputs": (OUTCOMES["normal, noise is an output"][0], True),
+    "one head of two": (
+        "h = tanh(X1 @ w1); pm.Normal('y', h @ v + b3, pt.exp(h @ normal('r', H)), observed=Z1)", True),
+    "levels of other groups": ("pm.Normal('y', row_net + normal('b', 4)[OTHER], 1, observed=XR[:, 0])", False),
+    "levels alone": ("pm.Normal('y', normal('b', G)[group[:N]] + net, 1, observed=Z1)", False),
+    "values of the points": ("pm.Normal('y', net + normal('b', N), 1, observed=Z1)", False),
+    "a residual connection": (
+        "h = tanh(X1 @ w1); pm.Normal('y', h + tanh(h @ w2) @ normal('r', K, H), 1, observed=np.zeros((N, H)))", False),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", SUMS)
@@ -816,10 +532,11 @@ def test_kernels_have_the_density_and_gradient_that_were_typed(name):
 
 
 def test_an_outcome_without_a_network_stays_beside_one_with():
-    fast = fuse(make(both_kinds), check=False)
+    model = make("observe(net); pm.Normal('height', normal('mean'), 1, observed=X1)")
+    fast = fuse(model, check=False)
     assert [rv.name for rv in fast.observed_RVs] == ["height"]
     assert count_kernels(fast.potentials[0]) == 1
-    compare(make(both_kinds), fast)
+    compare(model, fast)
 
 
 def test_an_output_that_differs_is_an_error_with_its_difference(monkeypatch):
@@ -852,35 +569,10 @@ def test_likelihood_and_predictions_of_another_outcome_need_no_other_model():
 # --- what is refused
 
 
-def hidden(kind):
-    return lambda: observe(kind(X1 @ normal("w1", F, H)) @ normal("w2", H))
-
-
 def missing():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        observe(network(), np.ma.masked_array(Y1, [0, 0, 1, 0, 0]))
-
-
-def minibatch():
-    X, y = pm.Minibatch(X1, Y1.astype("int32"), batch_size=2)
-    observe(network(X), y, total_size=N)
-
-
-def random_groups():
-    g = pm.Categorical("g", p=np.ones(G) / G, shape=len(group))
-    observe(tanh(pt.einsum("of,ofh->oh", XR, normal("w1", G, F, H)[g])) @ normal("w2", H), YR)
-
-
-def many_combinations():
-    w = normal("w1", 99, F, H)[group] + normal("u1", 99, F, H)[OTHER]
-    observe(tanh(pt.einsum("of,ofh->oh", XR, w)) @ normal("w2", H), YR)
-
-
-def measured_first():
-    """Another observed variable is typed before the outcome."""
-    pm.Normal("x", normal("mean", F), 1, observed=X1)
-    hidden(lambda z: pm.math.softmax(z, axis=-1))()
+        exec("observe(net, np.ma.masked_array(Y1, [0, 0, 1, 0, 0]))", globals(), Names())
 
 
 def recurrent():
@@ -904,46 +596,56 @@ def named_axes():
 
 LAYER = "stands where a hidden layer should be; wanted: an activation"
 REFUSED = {
-    "relu of a threshold": (hidden(lambda z: pt.maximum(z, 1)), "y: Maximum of w1 " + LAYER),
-    "relu of the negative": (hidden(lambda z: z * (z < 0)), LAYER),
-    "switch on the negative": (hidden(lambda z: pt.switch(z <= 0, z, 0)), LAYER),
-    "no activation": (hidden(lambda z: z), LAYER),
-    "softmax layer": (hidden(lambda z: pm.math.softmax(z, axis=-1)), "Softmax of w1 " + LAYER),
-    "random groups": (random_groups, "the groups of the points are random; wanted: pm.Data"),
-    "many combinations": (many_combinations, "more than twice as many combinations of groups as points"),
+    "relu of a threshold": ("observe(pt.maximum(X1 @ w1, 1) @ v)", "y: Maximum of w1 " + LAYER),
+    "relu of the negative": ("z = X1 @ w1; observe((z * (z < 0)) @ v)", LAYER),
+    "switch on the negative": ("z = X1 @ w1; observe(pt.switch(z <= 0, z, 0) @ v)", LAYER),
+    "no activation": ("observe((X1 @ w1) @ v)", LAYER),
+    "softmax layer": ("observe(pm.math.softmax(X1 @ w1, axis=-1) @ v)", "Softmax of w1 " + LAYER),
+    "random groups": (
+        """
+drawn = pm.Categorical('drawn', p=np.ones(G) / G, shape=len(group))
+observe(tanh(pt.einsum('of,ofh->oh', XR, normal('w', G, F, H)[drawn])) @ v, YR)""",
+        "the groups of the points are random; wanted: pm.Data",
+    ),
+    "many combinations": (
+        """
+w = normal('w', 99, F, H)[group] + normal('a', 99, F, H)[OTHER]
+observe(tanh(pt.einsum('of,ofh->oh', XR, w)) @ v, YR)""",
+        "more than twice as many combinations of groups as points",
+    ),
     "recurrent": (recurrent, LAYER),
     "wide": (
-        lambda: observe(pt.maximum(X1 @ normal("w1", F, 500), 0) @ normal("w2", 500)),
+        "observe(pt.maximum(X1 @ normal('w', F, 500), 0) @ normal('r', 500))",
         "with ReLU layers of 500 features or units the model is as fast as it is",
     ),
     "few points": (
-        lambda: observe(
-            pt.maximum(pt.einsum("of,ofh->oh", XR, normal("w1", 7, F, 16)[group]), 0) @ normal("w2", 16), YR
-        ),
+        "observe(pt.maximum(pt.einsum('of,ofh->oh', XR, normal('w', 7, F, 16)[group]), 0) @ normal('r', 16), YR)",
         "y: with ReLU layers of 16 features or units on 2 points a group the model is as fast as it is",
     ),
     "missing": (missing, "y has missing values; wanted: observed without masked"),
     "minibatch": (
-        minibatch,
+        """
+X, y = pm.Minibatch(X1, Y1.astype('int32'), batch_size=2)
+observe(tanh(X @ w1) @ v, y, total_size=N)""",
         r"y is observed on a pm.Minibatch, .* wanted: .*fuse\(.*remove_minibatched_nodes\(model\)\)",
     ),
     "named axes": (named_axes, "w1 is a variable of pymc.dims; wanted: the same model of pm.Normal"),
-    "measured first": (measured_first, "y: Softmax of .*" + LAYER),
+    "measured first": (
+        "pm.Normal('x', normal('mean', F), 1, observed=X1); observe(pm.math.softmax(X1 @ w1, axis=-1) @ v)",
+        "y: Softmax of .*" + LAYER,
+    ),
     "normal, a line": (
-        lambda: pm.Normal("y", X1 @ normal("w", F), 1, observed=Z1),
+        "pm.Normal('y', X1 @ normal('w', F), 1, observed=Z1)",
         r"y: no network leads to it; wanted: pt.tanh\(X @ w1\) @ w2",
     ),
-    "normal, nothing": (lambda: pm.Normal("y", normal("b"), 1, observed=Z1), "y: no network leads to it"),
+    "normal, nothing": ("pm.Normal('y', normal('b'), 1, observed=Z1)", "y: no network leads to it"),
     "normal, missing": (
-        lambda: pm.Normal("y", network(), 1, observed=np.ma.masked_array(Z1, [0, 0, 1, 0, 0])),
+        "pm.Normal('y', net, 1, observed=np.ma.masked_array(Z1, [0, 0, 1, 0, 0]))",
         "y has missing values; wanted: observed without masked",
     ),
-    "nothing observed": (lambda: pm.Potential("y", normal("w")), "the model has no observed variable; wanted: pm.B"),
-    "a single label": (lambda: observe(normal("b"), 1), "y has 0 axes"),
-    "one chance for all": (
-        lambda: pm.Bernoulli("y", normal("b"), observed=Y1),
-        "its probability is b; wanted: logit_p=",
-    ),
+    "nothing observed": ("pm.Potential('y', normal('w'))", "the model has no observed variable; wanted: pm.B"),
+    "a single label": ("observe(normal('b'), 1)", "y has 0 axes"),
+    "one chance for all": ("pm.Bernoulli('y', normal('b'), observed=Y1)", "its probability is b; wanted: logit_p="),
 }
 
 
@@ -967,7 +669,7 @@ def test_what_is_no_model_is_refused(strict):
 
 @pytest.mark.parametrize("wrap", [np.asarray, lambda y: pm.Data("labels", y)], ids=["constant", "data"])
 def test_labels_other_than_0_and_1_are_refused(wrap):
-    model = make(lambda: observe(network(), wrap(2 * Y1)))
+    model = make(lambda: observe(tanh(X1 @ normal("w1", F, H)) @ normal("w2", H), wrap(2 * Y1)))
     with pytest.raises(Refused, match="y holds labels other than 0 and 1; wanted: 0 and 1"):
         fuse(model)
 
