@@ -75,7 +75,7 @@ class Pad:
         """Take away all strokes."""
         self._strokes, self._down = [], False
         if self._canvas is not None:
-            with self._hold(self._canvas):
+            with self._hold():
                 self._canvas.fill_style = "white"
                 self._canvas.fill_rect(0, 0, SIZE, SIZE)
                 self._canvas.stroke_style = "black"
