@@ -63,7 +63,7 @@ def cached(sample):
 
     Parameters
     ----------
-    sample : `pm.sample`
+    sample : `pm.sample` or `hbnn.sample_annealed`
 
     Returns
     -------
@@ -99,6 +99,8 @@ def cached(sample):
         check_seed(random_seed)
         options |= {"draws": draws, "random_seed": random_seed}
         asked = {name: value for name, value in options.items() if name not in UNSEEN}
+        if sample.__name__ != "sample":
+            asked["sampler"] = sample.__name__
         run, folder = digest_run(model, asked), find_folder()
         path = None if folder is None else folder / f"{run}.nc"
         tree = None if path is None else read(path, run)

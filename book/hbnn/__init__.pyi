@@ -1,5 +1,6 @@
 # The names of `hbnn` and where they are, for type checkers, and for __init__.py, which loads them when asked.
 from ._refused import Refused as Refused
+from .annealing import sample_annealed as sample_annealed
 from .checking import check_model as check_model
 from .diagnostics import diagnose as diagnose
 from .diagnostics import verdict as verdict

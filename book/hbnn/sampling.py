@@ -378,9 +378,14 @@ def join_chains(tree: xr.DataTree, run: xr.DataTree) -> xr.DataTree:
 
 # --- NUTS with a model that is compiled once
 
+POWER = "likelihood_power"  # data of each compiled model, see `annealing`
+
 
 def compile_nuts(model: pm.Model) -> "CompiledPyMCModel":
     """Compile a model for nutpie once, and sample it with several data sets: ``.with_data(X=…, labels=…)``.
+
+    Its data are those of the model, and ``likelihood_power``: observed variables and potentials count to that power, 1
+    until something else is set (`annealing`).
 
     Parameters
     ----------
@@ -423,7 +428,18 @@ def compile_nuts(model: pm.Model) -> "CompiledPyMCModel":
         if None not in variable.type.shape or set(dims.get(variable.name) or [None]) <= still
     ]
     names = [variable.name for variable in (*model.free_RVs, *fixed)]
-    return nutpie.compile_pymc_model(model, var_names=names, freeze_model=False)
+    return nutpie.compile_pymc_model(_weaken(model), var_names=names, freeze_model=False)
+
+
+def _weaken(model: pm.Model) -> pm.Model:
+    """The same model, its log likelihood and potentials times data named `POWER`, 1 until something else is set."""
+    weak = object.__new__(type(model))
+    vars(weak).update(vars(model))
+    likelihood = [*model.observed_RVs, *model.potentials]
+    if likelihood:
+        power = pytensor.shared(np.asarray(1.0), name=POWER)
+        weak.logp = lambda: model.logp(vars=model.free_RVs) + power * model.logp(vars=likelihood)
+    return weak
 
 
 def sample_nuts(
