@@ -222,16 +222,20 @@ class Frames(SphinxDirective):
 
 
 def cut_sheets(app, exception):
-    """Cut the sheet of every slider, its frames one below another, into ``_static/frames/<name>-<k>.png``."""
+    """Cut the sheet of every slider, its frames one below another, into ``_static/frames/<name>-<k>.png``.
+
+    The sheet itself is not published.
+    """
     if exception is not None or app.builder.format != "html":
         return
-    for sheet in Path(app.outdir, "_static", "frames").glob("*.json"):
-        with Image.open(sheet.with_suffix(".png")) as whole:
-            n = len(json.loads(sheet.read_text())["frames"])
+    for about in Path(app.outdir, "_static", "frames").glob("*.json"):
+        sheet, n = about.with_suffix(".png"), len(json.loads(about.read_text())["frames"])
+        with Image.open(sheet) as whole:
             height = whole.height // n
             for k in range(n):
                 frame = whole.crop((0, k * height, whole.width, (k + 1) * height))
-                frame.save(sheet.with_name(f"{sheet.stem}-{k}.png"), optimize=True)
+                frame.save(about.with_name(f"{about.stem}-{k}.png"), optimize=True)
+        sheet.unlink()
 
 
 def list_terms():

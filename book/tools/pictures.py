@@ -200,7 +200,7 @@ def draw_group_sd(name, made):
             f"Eighteen class probability surfaces, group sds fixed at {factor:g} times their posterior means. "
             f"{kind}{right:.0f} percent of the test points are right."
         )
-        note, doubt = ("", "") if verdict.converged else (" (chains disagree)", " The chains of this fit disagree.")
+        note, doubt = ("", "") if verdict.converged else (" (misses our limit)", " Its chains miss our limit.")
         frames.append((f"{factor:g}{note}", figure, alt + doubt))
     write_slider(name, "Group standard deviations, times", frames)
 
