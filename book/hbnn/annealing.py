@@ -72,7 +72,7 @@ def sample_annealed(
     TypeError
         Where there is neither a model nor a context, and for an option that is not known.
     ValueError
-        For powers that do not rise between 0 and 1, and counts below 1.
+        For powers that do not rise between 0 and 1, counts below 1, and a model without a likelihood.
     KeyboardInterrupt
         When interrupted before the first chain was finished.
 
@@ -107,6 +107,11 @@ def sample_annealed(
             raise ValueError(f"{name}={n}; wanted: at least 1")
     if model is None or isinstance(model, pm.Model):
         model = sampling.compile_nuts(pm.modelcontext(model))
+    if ladder and not any(data.name == sampling.POWER for data in getattr(model, "shared_var_keys", ())):
+        raise ValueError(
+            "the model has no likelihood that could be weakened; wanted: a pm.Model with an observed variable, or what "
+            "sampling.compile_nuts makes of it; powers=() goes without"
+        )
     seeds = np.random.SeedSequence(random_seed).generate_state(chains * (len(ladder) + 1)).reshape(chains, -1)
     done: list[xr.DataTree] = []
     n_weak = 0

@@ -122,6 +122,14 @@ def test_what_cannot_be_done_is_said(camps, options, said):
         sample_annealed(**{"draws": 10, "model": camps, "random_seed": 1} | options)
 
 
+def test_a_model_without_a_likelihood_is_refused_and_sampled_where_nothing_is_to_be_weakened():
+    with pm.Model() as prior:
+        pm.Normal("mu", 1, 1)
+    with pytest.raises(ValueError, match=r"no likelihood that could be weakened; .* powers=\(\) goes without"):
+        sample_annealed(20, model=prior, random_seed=1)
+    assert sample_annealed(20, tune=50, model=prior, random_seed=1, powers=())["posterior"]["mu"].shape == (4, 20)
+
+
 def test_an_option_that_is_not_known_is_named(camps):
     with pytest.raises(TypeError, match="nuts_sampler; wanted"):
         sample_annealed(10, model=camps, random_seed=1, nuts_sampler="nutpie")
