@@ -105,6 +105,18 @@ def test_another_model_other_data_settings_and_numbers_of_the_library_are_anothe
     assert [draw(**other)[1] for other in others] == [2, 3, 4, 5, 6]
 
 
+def test_another_sampler_with_the_same_settings_is_another_posterior(draw, drawn):
+    draw()
+
+    def sample_annealed(**_):
+        return drawn.copy(deep=True).map_over_datasets(lambda part: part + 1 if "a" in part else part)
+
+    options = {"model": make_model(), "random_seed": 1} | ASKED
+    annealed = [cache.cached(sample_annealed)(**options)["posterior"]["a"].values for _ in range(2)]
+    np.testing.assert_array_equal(annealed, [drawn["posterior"]["a"].values + 1] * 2)
+    assert draw()[1] == 1
+
+
 def test_another_machine_finds_the_published_name_and_not_its_neighbours_own(monkeypatch):
     def name(observed=0.5):
         return [cache.digest_run(make_model(observed), {}, anywhere=anywhere) for anywhere in (True, False)]
