@@ -43,6 +43,7 @@ class Plan:
     columns : axes of the outputs
     cells : axes of groups: some of the rows, and indices of rows
     lengths : symbolic lengths of all axes
+    sizes : features, units of each hidden layer, outputs
     """
 
     def __init__(self, name: str, network: Network, axes: Axes) -> None:
@@ -80,6 +81,7 @@ class Plan:
                 f"{name}: more than twice as many combinations of groups as points; wanted: one index, w[group]"
             )
         sizes = [*(self.count_elements([layer.below]) for layer in network.layers), self.count_elements(self.columns)]
+        self.sizes = tuple(sizes)
         per_group = self.count_elements(self.rows) / max(self.count_elements(self.cells), 1) if self.cells else CHUNK
         if not is_faster(sizes, network.activations or ["tanh"], per_group):
             few = f" on {per_group:.2g} points a group" if self.cells else ""

@@ -1,6 +1,7 @@
 """A network typed in plain PyMC, in any of the ways that people type one, gets the fused likelihood, or is refused."""
 
 import re
+import time
 import warnings
 from pathlib import Path
 
@@ -748,6 +749,61 @@ def test_a_model_has_its_initial_values_while_it_is_copied_too(monkeypatch):
     with pm.Model() as model:
         observe(X1 @ pm.Normal("w", shape=F, initval=np.ones(F)))
     assert fuse(model, check=False).initial_point()["w"].tolist() == [1, 1]
+
+
+def test_it_says_what_is_fused_and_what_stays_as_typed(caplog):
+    caplog.set_level("INFO", "hbnn")
+    model = make("""
+observe(each, YG); pm.Normal('height', normal('mean'), 1, observed=X1)
+pm.Normal('z', pt.maximum(X1 @ w1, 0) @ v, 1, observed=Z1)""")
+    fast = fuse(model, check=False)
+    assert str(fast.fusion).splitlines() == [
+        "y: 3 networks and the likelihood, of 2 features, 4 tanh units, 6 tanh units, 1 output; 3 to 5 times faster",
+        "z: network Dot of v, w1, of 2 features, 4 relu units, 1 output; 1 to 1.4 times faster",
+        "as typed: height",
+    ]
+    assert caplog.messages == [str(fast.fusion)]
+
+
+def test_a_long_compilation_says_so_and_a_short_one_does_not(monkeypatch, caplog):
+    monkeypatch.setattr("hbnn.fusion._fuse._compare_values_and_gradients", lambda *_: time.sleep(0.1))
+    for soon, said in ((0.0, 1), (1.0, 0)):
+        monkeypatch.setattr("hbnn.fusion._fuse.SOON", soon)
+        caplog.clear()
+        fuse(make(FUSES["@"]))
+        assert len(caplog.messages) == said
+
+
+STRANGERS = {
+    "deterministic": lambda model, fast: pm.Deterministic("new", (model["w2"] ** 2).sum()),
+    "of a deterministic": lambda model, fast: pm.Deterministic("new", model["p"].sum()),
+    "potential": lambda model, fast: pm.Potential("new", -(model["w2"] ** 2).sum() + fast["w2"].sum()),
+    "unknown": lambda model, fast: pm.Normal("new", model["w2"].sum()),
+    "outcome": lambda model, fast: pm.Normal("new", model["w2"], observed=np.zeros(H)),
+    "data": lambda model, fast: pm.Deterministic("new", model["X"] @ fast["w1"][0]),
+}
+
+
+@pytest.mark.parametrize("name", STRANGERS)
+def test_variables_of_the_original_are_refused_by_name_and_leave_no_trace(name):
+    model = make_rows()
+    fast = fuse(model, check=False)
+    point, names = fast.initial_point(), list(fast.named_vars)
+    with fast, pytest.raises(Refused, match=r'new is computed from (w2|p|X) of another .* fast\["(w2|p|X)"\]'):
+        STRANGERS[name](model, fast)
+    assert fast.initial_point().keys() == point.keys()
+    assert list(fast.named_vars) == names
+    listed = [*fast.basic_RVs, *fast.deterministics, *fast.potentials, *fast.rvs_to_values]
+    assert "new" not in [v.name for v in listed]
+    with fast:
+        STRANGERS[name](fast, fast)
+        pm.Deterministic("again", fast["new"] + pm.Normal.dist(fast["w2"].sum()))
+
+
+def test_predictive_draws_of_a_fused_likelihood_are_told_to_take_the_model_as_typed():
+    fast = fuse(make_rows(), check=False)
+    with pytest.warns(UserWarning, match=r"potential of y, .* pm\.sample_prior_predictive\(\.\.\., model=model\)"):
+        pm.sample_prior_predictive(1, model=fast, compile_kwargs={"mode": "FAST_COMPILE"})
 
 
 def test_deterministics_are_those_of_the_model():
