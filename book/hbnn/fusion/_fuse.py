@@ -21,6 +21,8 @@ from pytensor.compile.mode import Mode
 from pytensor.graph.basic import Apply, Variable, clone_get_equiv
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors
+from pytensor.scan.op import Scan
+from pytensor.tensor.math import Sum
 from pytensor.tensor.random.basic import BernoulliRV
 from pytensor.tensor.type import TensorType
 
@@ -67,7 +69,8 @@ def fuse(model: pm.Model, *, strict: bool = True, check: bool = True, dtype: str
 
     A Bernoulli outcome of a network alone, ``logit_p=logit`` or ``p=sigmoid(logit)``, or of those under a mask,
     ``logit[mask]``, becomes one fused likelihood. Everywhere else the outputs of networks are exchanged, and what was
-    typed on top of them stays: any outcome, further terms, curves, mixtures, unknowns, Gaussian processes.
+    typed on top of them stays: any outcome, further terms, curves, mixtures, unknowns, Gaussian processes, minibatches,
+    missing values. Outcomes of one network have its hidden layers in common.
 
     Parameters
     ----------
@@ -108,8 +111,7 @@ def fuse(model: pm.Model, *, strict: bool = True, check: bool = True, dtype: str
         When `model` is no PyMC model.
     Refused
         (a ValueError) When no network is understood: it names the expression that came nearest, and what is wanted.
-        Minibatches are refused, as each evaluation has other points, and so are missing values, variables of
-        `pymc.dims`, and labels of a fused likelihood other than 0 and 1.
+        Variables of `pymc.dims` are refused, and labels of a fused likelihood other than 0 and 1.
     ValueError
         For another `dtype`.
     RuntimeError
@@ -179,47 +181,58 @@ def _find_exchanges(model: pm.Model, dtype: str | None) -> Exchanges:
     where no network is understood.
     """
     for rv in model.basic_RVs:
-        _check_variable(model, rv)
-    found: Exchanges = {}
+        if not isinstance(rv.type, TensorType):
+            raise Refused(f"{rv.name} is a variable of pymc.dims; wanted: the same model of pm.Normal, pm.Bernoulli, …")
+    alone: Exchanges = {}
     search = _NetworkSearch(dtype)
     for rv in model.observed_RVs:
-        node = rv.owner.inputs[0].owner if is_made_by(rv, MinibatchRandomVariable) else rv.owner
-        if isinstance(node.op, BernoulliRV):
+        node = _get_outcome_node(rv)
+        # PyMC scales what it fits by the outcomes that it sees to be minibatches: these stay outcomes
+        if isinstance(node.op, BernoulliRV) and not _is_minibatch(model.rvs_to_values[rv]):
             try:
-                found[rv] = _read_bernoulli(model, rv, node, dtype)
+                alone[rv] = _read_bernoulli(model, rv, node, dtype)
                 continue
             except Refused as error:
                 search.refused.append(error)
         search.add(rv.name, node.inputs)
     for variable in (*model.free_RVs, *model.potentials):
         search.add(variable.name, [variable])
-    found |= search.run()
+    found = search.run()
+    # a last hidden layer that others have, too, is computed once; two fused likelihoods are faster than one of outputs
+    others = {plan.network.units[-1] for _, plan in found.values() if not plan.network.is_ended()}
+    if shared := [rv for rv, (_, plan) in alone.items() if others & set(plan.network.units[-1:])]:
+        for rv in shared:
+            del alone[rv]
+            search.add(rv.name, _get_outcome_node(rv).inputs)
+        found = search.run()
+    found = alone | found
     if found:
         return found
     if any(is_made_by(v, NetworkLogLik | NetworkOutput) for v in ancestors([*model.basic_RVs, *model.potentials])):
         return {}
-    names = ", ".join(rv.name for rv in model.observed_RVs)
+    names, way_out = ", ".join(rv.name for rv in model.observed_RVs), _name_way_out(model.observed_RVs)
     if search.refused:
-        deepest = max(search.refused, key=lambda error: error.depth)
-        raise Refused(*deepest.complaints)
+        raise Refused(str(max(search.refused, key=lambda error: error.depth)) + way_out)
     if names:
-        raise Refused(f"{names}: no network leads to it; wanted: pt.tanh(X @ w1) @ w2, or deeper")
+        raise Refused(f"{names}: no network leads to it; wanted: pt.tanh(X @ w1) @ w2, or deeper{way_out}")
     raise Refused("the model has no observed variable; wanted: pm.Bernoulli('y', ..., observed=y), or another outcome")
 
 
-def _check_variable(model: pm.Model, rv: Variable) -> None:
-    if not isinstance(rv.type, TensorType):
-        raise Refused(f"{rv.name} is a variable of pymc.dims; wanted: the same model of pm.Normal, pm.Bernoulli, …")
-    if rv not in model.observed_RVs:
-        return
-    name = rv.name.removesuffix("_observed")
-    if any(is_made_by(v, MinibatchOp) for v in ancestors([rv, model.rvs_to_values[rv]])):
-        raise Refused(
-            f"{name} is observed on a pm.Minibatch, other points at each evaluation; wanted: all points, "
-            "fuse(pymc.model.transform.remove_minibatched_nodes(model)), or pm.fit on the model as it is"
-        )
-    if f"{name}_unobserved" in model.named_vars:
-        raise Refused(f"{name} has missing values; wanted: observed without masked or NaN")
+def _get_outcome_node(rv: Variable) -> Apply:
+    return rv.owner.inputs[0].owner if is_made_by(rv, MinibatchRandomVariable) else rv.owner
+
+
+def _is_minibatch(var: Variable) -> bool:
+    return any(is_made_by(v, MinibatchOp) for v in ancestors([var]))
+
+
+def _name_way_out(variables: Iterable[Variable]) -> str:
+    """What else is wanted, for networks that are typed in a way that many people take and that is not read."""
+    nodes = [v.owner for v in ancestors(variables) if v.owner]
+    if any(isinstance(node.op, Scan) for node in nodes):
+        return ", and a Python loop over layers in place of scan"
+    sums = (node for node in nodes if isinstance(node.op, Sum) and node.inputs[0].ndim > 1 and not node.outputs[0].ndim)
+    return ", and a sum with an axis, (h * w).sum(axis=-1)" if any(is_random(node.outputs[0]) for node in sums) else ""
 
 
 def _read_bernoulli(model: pm.Model, rv: Variable, node: Apply, dtype: str | None) -> tuple[Variable, Plan]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytensor.scalar as ps
 import pytensor.tensor as pt
+from pymc.data import MinibatchOp
 from pytensor.compile.ops import ViewOp
 from pytensor.compile.rewriting import inline_ofg_node
 from pytensor.graph.basic import Constant, Variable, equal_computations
@@ -139,8 +140,9 @@ def describe(var: Variable) -> str:
 
 
 def is_random(var: Variable) -> bool:
-    """Whether an expression depends on a random variable, observed or not."""
-    return any(isinstance(v.type, RandomType) for v in ancestors([var]))
+    """Whether an expression depends on a random variable, observed or not; a minibatch is data."""
+    ways = walk([var], lambda v: v.owner.inputs if v.owner and not isinstance(v.owner.op, MinibatchOp) else None)
+    return any(isinstance(v.type, RandomType) for v in ways)
 
 
 # --- expressions that only move axes
@@ -255,11 +257,22 @@ def _undo_moves(var: Variable, axes: Axes) -> Term:
     return var, axes
 
 
-def _read_leaf(var: Variable, axes: Axes) -> Leaf:
-    """Weights are not looked into: only added axes and indices of groups are taken off, as from within `mu + z[g]`."""
-    while is_made_by(var, DimShuffle) and (moved := _undo_one_move(var, axes)):
+def _undo_added_axes(var: Variable, axes: Axes) -> Term:
+    """The expression in which axes were added, or merged into one."""
+    while (
+        is_made_by(var, DimShuffle)
+        or (is_made_by(var, Reshape) and any(isinstance(axis, Axis) and axis.parts for axis in axes))
+    ) and (moved := _undo_one_move(var, axes)):
         var, axes = moved
-    leaf = Leaf(var, list(axes))
+    return var, list(axes)
+
+
+def _read_leaf(var: Variable, axes: Axes) -> Leaf:
+    """Weights are not looked into: only added or merged axes and indices of groups are taken off, as from within
+    `mu + z[g]`.
+    """
+    var, axes = _undo_added_axes(var, axes)
+    leaf = Leaf(var, axes)
     if is_made_by(var, AdvancedSubtensor):
         return _read_index(leaf) or leaf
     if is_made_by(var, Elemwise) and _holds_index(var):
@@ -527,18 +540,8 @@ def read_network(
     if refused and not network.activations:
         refused.depth = len(network.layers)
         raise refused
-    network.points = _undo_point_moves(network.points.value, network.points.axes)
+    network.points = Leaf(*_undo_added_axes(network.points.value, network.points.axes))
     return network
-
-
-def _undo_point_moves(var: Variable, axes: Axes) -> Leaf:
-    """Points are not looked into: only added axes, and lengths that are merged, are taken off."""
-    while (
-        is_made_by(var, DimShuffle)
-        or (is_made_by(var, Reshape) and any(isinstance(axis, Axis) and axis.parts for axis in axes))
-    ) and (moved := _undo_one_move(var, axes)):
-        var, axes = moved
-    return Leaf(var, list(axes))
 
 
 def _say_missing_layer(name: str, var: Variable) -> str:

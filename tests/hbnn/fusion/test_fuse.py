@@ -2,7 +2,6 @@
 
 import re
 import time
-import warnings
 from pathlib import Path
 
 import cloudpickle
@@ -11,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pymc as pm
 import pymc.dims as pmd
+import pytensor
 import pytensor.tensor as pt
 import pytest
 import xarray as xr
@@ -384,6 +384,33 @@ OUTCOMES = {  # what is typed, how many networks are found
 h = tanh(pt.maximum(0, X1 @ w1 + b1) @ w2)
 pm.Normal('y', h @ w3 + b3, pt.exp(h @ normal('v2', K)), observed=Z1)
 pm.Poisson('n', pt.exp(normal('v3', 3, K) @ h.T), observed=np.tile(Y1, (3, 1)))""", 1),
+    "heads, labels": ("""
+h = tanh(tanh(X1 @ w1) @ w2)
+observe(h @ w3)
+pm.Bernoulli('other', sigmoid(h @ normal('v2', K) + b3)[mask[2]], observed=1 - Y1[mask[2]])
+pm.Normal('z', h @ normal('v3', K), 1, observed=Z1)
+pm.Poisson('n', pt.exp(h @ normal('v4', K)), observed=Y1)""", 1),
+    "a gap in a covariate": ("""
+x = pm.Normal('x', 0, 1, observed=np.array([0.1, np.nan, 0.2, 0.3, -0.4]))
+pm.Normal('y', tanh(pt.stack([x, pt.as_tensor(X1[:, 1])], axis=1) @ w1) @ v, 1, observed=Z1)""", 1),
+    "a gap in an outcome": ("pm.Normal('y', net, 1, observed=np.ma.masked_array(Z1, [0, 0, 1, 0, 0]))", 1),
+    "a gap in labels": ("observe(net, np.ma.masked_array(Y1, [0, 0, 1, 0, 0]))", 1),
+    "an ensemble": ("""
+h = tanh(pt.einsum('nf,efh->enh', X1, normal('w', G, F, H)) + normal('b', G, H)[:, None])
+pm.Normal('y', pt.einsum('enh,eh->en', h, normal('r', G, H)).mean(0), 1, observed=Z1)""", 1),
+    "an ensemble, points first": ("""
+h = tanh(pt.einsum('nf,efh->neh', X1, normal('w', G, F, H)))
+pm.Normal('y', pt.einsum('neh,eh->ne', h, normal('r', G, H)), 1, observed=XG[..., 0].T)""", 1),
+    "columns of merged weights": ("""
+out = (tanh(X1 @ w1) @ normal('r', H, 2, 3).reshape((H, 6))).reshape((N, 2, 3))
+pm.Normal('y', out, 1, observed=np.ones((N, 2, 3)))""", 1),
+    "minibatch, labels": ("""
+X, y = pm.Minibatch(X1, Y1.astype('int32'), batch_size=2)
+observe(tanh(X @ w1) @ v, y, total_size=N)""", 1),
+    "minibatch, rows": ("""
+X, y, g = pm.Minibatch(XR, XR[:, 0], group, batch_size=4)
+h = tanh(pt.einsum('of,ofh->oh', X, W1[g]))
+pm.Normal('y', (h * V[g]).sum(-1), 1, observed=y, total_size=len(group))""", 1),
     "residual": ("h = tanh(X1 @ w1 + b1); observe((h + tanh(h @ u)) @ v)", 2),
     # units times a number below two networks, and as the points of both
     "multiples": ("""
@@ -570,12 +597,6 @@ def test_likelihood_and_predictions_of_another_outcome_need_no_other_model():
 # --- what is refused
 
 
-def missing():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        exec("observe(net, np.ma.masked_array(Y1, [0, 0, 1, 0, 0]))", globals(), Names())
-
-
 def recurrent():
     """A LSTM of ten steps: each one is used four times in the next."""
     w, u = [normal(name, 4, n, H) for name, n in (("w", F), ("u", H))]
@@ -585,6 +606,12 @@ def recurrent():
         c = sigmoid(gates[0]) * c + sigmoid(gates[1]) * tanh(gates[2])
         h = sigmoid(gates[3]) * tanh(c)
     observe(h @ normal("v", H), YG[:, 0])
+
+
+def scanned():
+    options = {"sequences": [normal("W", 3, F, F)], "outputs_info": [pt.as_tensor(X1)], "return_updates": False}
+    layers = pytensor.scan(lambda w, h: tanh(h @ w), **options)
+    pm.Normal("y", layers[-1] @ normal("r", F), 1, observed=Z1)
 
 
 def named_axes():
@@ -623,13 +650,6 @@ observe(tanh(pt.einsum('of,ofh->oh', XR, w)) @ v, YR)""",
         "observe(pt.maximum(pt.einsum('of,ofh->oh', XR, normal('w', 7, F, 16)[group]), 0) @ normal('r', 16), YR)",
         "y: with ReLU layers of 16 features or units on 2 points a group the model is as fast as it is",
     ),
-    "missing": (missing, "y has missing values; wanted: observed without masked"),
-    "minibatch": (
-        """
-X, y = pm.Minibatch(X1, Y1.astype('int32'), batch_size=2)
-observe(tanh(X @ w1) @ v, y, total_size=N)""",
-        r"y is observed on a pm.Minibatch, .* wanted: .*fuse\(.*remove_minibatched_nodes\(model\)\)",
-    ),
     "named axes": (named_axes, "w1 is a variable of pymc.dims; wanted: the same model of pm.Normal"),
     "measured first": (
         "pm.Normal('x', normal('mean', F), 1, observed=X1); observe(pm.math.softmax(X1 @ w1, axis=-1) @ v)",
@@ -640,9 +660,10 @@ observe(tanh(X @ w1) @ v, y, total_size=N)""",
         r"y: no network leads to it; wanted: pt.tanh\(X @ w1\) @ w2",
     ),
     "normal, nothing": ("pm.Normal('y', normal('b'), 1, observed=Z1)", "y: no network leads to it"),
-    "normal, missing": (
-        "pm.Normal('y', net, 1, observed=np.ma.masked_array(Z1, [0, 0, 1, 0, 0]))",
-        "y has missing values; wanted: observed without masked",
+    "scan over layers": (scanned, "Subtensor of W.* stands where .*, and a Python loop over layers in place of scan"),
+    "a sum without an axis": (
+        "pm.Normal('y', (tanh(X1 @ w1) * v).sum(), 1, observed=Z1)",
+        r"y: no network leads to it; .*, and a sum with an axis, \(h \* w\)\.sum\(axis=-1\)",
     ),
     "nothing observed": ("pm.Potential('y', normal('w'))", "the model has no observed variable; wanted: pm.B"),
     "a single label": ("observe(normal('b'), 1)", "y has 0 axes"),
