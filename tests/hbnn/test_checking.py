@@ -4,9 +4,11 @@ import time
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 from bookkit import data, digits, models
-from hbnn.checking import MENDS, check_model
+from hbnn.checking import check_model
+from hbnn.checking._findings import MENDS
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.random.type import RandomType
 
@@ -17,6 +19,7 @@ LABELS, CLASSES, COUNTS = (X[:, 0] > 0).astype("int32"), RNG.integers(0, 4, N), 
 G = np.arange(N) % 5
 EFFECT, ERROR = np.array([28.0, 8, -3, 7, -1, 1, 18, 12]), np.array([15.0, 10, 16, 11, 9, 11, 10, 18])
 TEN = np.arange(10.0)[:, None]
+MANY, SOME = RNG.normal(size=(18, 50, 3)), RNG.integers(0, 2, (18, 50)).astype("int32")
 
 
 def normal(name, *shape, sd=1.0):
@@ -70,6 +73,45 @@ def eight_schools(centred):
 def crossed():
     w = normal("w", 2, 3, 3)
     gauss((X * w[np.arange(N) % 2, np.where(np.arange(N) % 2, G % 3, G % 2)]).sum(axis=-1))
+
+
+def batched_groups(of_rows):
+    """Eighteen groups of fifty rows, and batches of eighteen groups, or of rows and their groups' numbers."""
+    if of_rows:
+        x, y, g = pm.Minibatch(MANY.reshape(-1, 3), SOME.ravel(), np.repeat(np.arange(18), 50), batch_size=18)
+        w = normal("mu", 3, 4) + pm.HalfNormal("sd", 1) * normal("z", 18, 3, 4)
+        bern(pm.math.tanh((x[:, :, None] * w[g]).sum(1)) @ normal("w2", 4), y, total_size=900)
+    else:
+        x, y = pm.Minibatch(MANY, SOME, batch_size=18)
+        w = normal("mu", 3, 4) + pm.HalfNormal("sd", 1) * normal("z", 18, 3, 4)
+        bern(pm.math.tanh(pm.math.matmul(x, w)) @ normal("w2", 4), y, total_size=(18, 50))
+
+
+def linear(x=X, n_hidden=5):
+    return x @ normal("w1", 3, n_hidden) @ normal("w2", n_hidden)
+
+
+def trained(sd):
+    rng = np.random.default_rng(0)
+    w, v = pm.Normal("w", rng.normal(size=(3, 4)), sd), pm.Normal("v", rng.normal(size=4), 1)
+    gauss(pm.math.tanh(X @ w) @ v, 1)
+
+
+def yes_or_no(of_classes):
+    out, several = net(n_out=(4,)), (X @ RNG.normal(size=(3, 4)) > 0).astype("int32")
+    if of_classes:
+        pm.Categorical("y", logit_p=out, observed=several.T)
+    else:
+        bern(out, several)
+
+
+def process(size):
+    gp = pm.gp.Marginal(cov_func=pm.HalfNormal("eta", 1) ** 2 * pm.gp.cov.Matern52(1, pm.Gamma("ell", 2, 1)))
+    gp.marginal_likelihood("y", X=TEN, y=size * np.sin(TEN[:, 0]), sigma=pm.HalfNormal("s", 1))
+
+
+def with_sd(name, prior):
+    gauss(normal("theta", 6)[np.arange(N) % 6], prior(name))
 
 
 WRONG = {
@@ -132,7 +174,54 @@ WRONG = {
     "an empty cell": ("group without rows", "(0, 2)", crossed),
     "eight schools": ("funnel", "theta", lambda: eight_schools(True)),
     "few rows": ("funnel", "w", lambda: groups(np.arange(N) % 20, 20, "centred")),
+    "batches of groups": ("minibatch of groups", "z", lambda: batched_groups(False)),
+    "no activation": ("no activation", "w1 and w2", lambda: gauss(linear())),
+    "tau, with a gamma prior": (
+        "precision as sd",
+        "tau",
+        lambda: with_sd("tau", lambda name: pm.Gamma(name, 2, 2)),
+    ),
+    "a sum over all": (
+        "one value for all rows",
+        "60 rows",
+        lambda: gauss(pm.math.sum(pm.math.tanh(X @ normal("w1", 3, 5)) * normal("w2", 5))),
+    ),
+    "five yes or no": ("yes and no as classes", "(4, 60)", lambda: yes_or_no(True)),
+    "trained weights": ("prior too narrow", "w", lambda: trained(1e-3)),
+    "sigmoid before a normal": ("out of reach", "0 to 1", lambda: gauss(pm.math.sigmoid(net()))),
+    "relu before a normal": ("out of reach", "0 to inf", lambda: gauss(pm.math.maximum(0, net()))),
+    "a process in grams": ("outcome not scaled", "y", lambda: process(3500)),
+    "noise of all rows": (
+        "noise for each row",
+        "s has an sd for each of 60 rows",
+        lambda: gauss(net(), pm.HalfNormal("s", 1, shape=N)),
+    ),
+    "weights of a mixture": (
+        "out of domain",
+        "sum(weights)",
+        lambda: pm.NormalMixture("y", pm.math.sigmoid(normal("a", 2)), normal("m", 2, sd=5), 1, observed=Y),
+    ),
+    "an sd of the prior": ("below zero", "sd", lambda: gauss(pm.Normal("a", 0, normal("sd"), shape=5)[G], 1)),
+} | {
+    f"a network as {kind}": ("below zero", f"{kind.split()[-1]} of y, Dot of w3", typed)
+    for kind, typed in {
+        "Gamma's mu, beta": lambda: pm.Gamma("y", mu=net(), sigma=1, observed=np.exp(Y)),
+        "Beta's mu, alpha": lambda: pm.Beta("y", mu=net(), sigma=0.1, observed=1 / (1 + np.exp(Y))),
+        "kappa": lambda: pm.VonMises("y", normal("m"), net(), observed=Y),
+        "nu": lambda: pm.StudentT("y", nu=net(), mu=0, sigma=1, observed=Y),
+        "n": lambda: pm.NegativeBinomial("y", mu=3, alpha=net(), observed=COUNTS),
+        "alpha": lambda: pm.InverseGamma("y", alpha=net(), beta=1, observed=np.exp(Y)),
+        "beta": lambda: pm.Weibull("y", alpha=1, beta=net(), observed=np.exp(Y)),
+        "mu": lambda: pm.ZeroInflatedPoisson("y", psi=0.5, mu=net(), observed=COUNTS),
+    }.items()
 }
+
+
+def mediation():
+    a, b = normal("a"), normal("b")
+    m = pm.Normal("m", a * X[:, 0], pm.HalfNormal("sm", 1), observed=X[:, 1])
+    gauss(b * m + normal("c") * X[:, 0])
+    pm.Deterministic("indirect", a * b)
 
 
 def with_gp():
@@ -186,6 +275,28 @@ RIGHT = {
     "missing": lambda: gauss(X @ normal("b", 3), y=np.ma.masked_less(Y, -1)),
     "flat": lambda: gauss(pm.Flat("a"), pm.HalfFlat("s")),
     "no outcome": lambda: normal("a"),
+    "an sd for each weight": lambda: gauss(
+        pm.math.tanh(X @ (normal("mu", 3, 4) + pm.HalfNormal("sd", 1, shape=(3, 4)) * normal("z", 3, 4)))
+        @ normal("v", 4)
+    ),
+    "horseshoe": lambda: gauss(
+        X @ (pm.HalfCauchy("tau", 1) * pm.HalfCauchy("lam", 1, shape=3) * normal("z", 3)), pm.HalfNormal("s", 1)
+    ),
+    "one bound": lambda: pm.TruncatedNormal("y", net(), pm.HalfNormal("s", 1), lower=0, observed=np.abs(Y)),
+    "batches of rows": lambda: batched_groups(True),
+    "reduced rank": lambda: gauss(X @ normal("A", 3, 1) @ normal("B", 1, 3), y=X),
+    "tau, half-normal": lambda: with_sd("tau", lambda name: pm.HalfNormal(name, 1)),
+    "a sum over units": lambda: gauss(pm.math.sum(pm.math.tanh(X @ normal("w1", 3, 5)) * normal("w2", 5), axis=-1)),
+    "several labels": lambda: yes_or_no(False),
+    "weights around trained ones": lambda: trained(0.1),
+    "relu before a positive normal": lambda: gauss(pm.math.maximum(0, net()), y=np.abs(Y)),
+    "scaled sigmoid": lambda: gauss(6 * pm.math.sigmoid(net()) - 3),
+    "scaled process": lambda: process(1),
+    "noise of groups": lambda: gauss(net(), pm.HalfNormal("s", 1, shape=5)[G]),
+    "known noise": lambda: gauss(net(), np.exp(X[:, 0])),
+    "rows around a mean": lambda: gauss(normal("a", 3) + 15, y=15 + X),
+    "loadings, one of them 1": lambda: gauss(X @ pt.set_subtensor(normal("l", 3)[0], 1.0)),
+    "mediation": mediation,
     "no draws": lambda: pm.CustomDist("y", normal("a"), logp=lambda y, a: -((y - a) ** 2), observed=Y),
 } | {f.__name__: f for f in (with_gp, with_ordered, with_mixture, with_survival, with_correlation, with_volatility)}
 BOOK = {
