@@ -1,6 +1,6 @@
 """Mistakes that show at draws of the prior."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import permutations
 
 import numpy as np
@@ -17,7 +17,6 @@ from hbnn._text import join
 from hbnn.checking._domains import find_domain
 from hbnn.checking._findings import Finding, make_finding
 from hbnn.checking._model import (
-    DRAWS,
     Graph,
     ModelVariable,
     PriorRun,
@@ -41,6 +40,7 @@ BIG_UNIT = 10.0  # what a unit receives, as a median; tanh and the sigmoid are f
 UNREACHED = 0.25  # of the outcome
 NORMALISED = 1e-4  # the error of a sum of float32 probabilities
 LEAST_ROWS = 3
+FEW_DRAWS = 10  # of a covariance
 
 PROBABILITIES = {"bernoulli": 0, "binomial": 1, "categorical": 0}  # and which parameter they are
 REAL = {"normal", "t", "laplace", "logistic", "cauchy", "skewnormal"}  # may be anything
@@ -185,16 +185,19 @@ def find_outcomes(graph: Graph, run: PriorRun) -> Iterator[Finding]:
         if finding := find_domain(graph, run, outcome):
             yield finding
         elif (outcome.is_simple or outcome.marginals) and run.is_proper and graph.get_unknowns(outcome.rv):
-            drawn = [_draw_outcome(graph, outcome, draw, rng) for draw in run.draws]
+            draws = [[draw[v] for v in outcome.params] for draw in run.draws] if outcome.is_simple else []
+            draws = draws or list(zip(*run.stack(*outcome.marginals, n_draws=FEW_DRAWS), strict=True))
+            is_computed = [bool(graph.get_unknowns(v)) for v in outcome.marginals or outcome.params]
+            drawn = [_draw_outcome(outcome, params, is_computed, rng) for params in draws]
             yield from _judge_size(outcome, drawn, run.draws[0][outcome.value].astype(float))
 
 
 def _judge_size(outcome: ModelVariable, drawn: list[NDArray], data: NDArray) -> Iterator[Finding]:
     """Values of an outcome, by draw, against the data."""
     n_failed = sum(bool(np.isnan(values).any()) for values in drawn)
-    if n_failed > FAILED_SHARE * DRAWS:
+    if n_failed > FAILED_SHARE * len(drawn):
         yield make_finding(
-            "prior too wide", f"{outcome.name}, drawn from the prior, overflows in {n_failed} of {DRAWS} draws"
+            "prior too wide", f"{outcome.name}, drawn from the prior, overflows in {n_failed} of {len(drawn)} draws"
         )
         return
     reached = np.concatenate(drawn)
@@ -216,13 +219,12 @@ def _judge_size(outcome: ModelVariable, drawn: list[NDArray], data: NDArray) -> 
         )
 
 
-def _draw_outcome(graph: Graph, outcome: ModelVariable, draw: dict, rng: np.random.Generator) -> NDArray:
-    """Values of an outcome (row,), or a NaN where its parameters are beyond what NumPy draws from."""
-    variables = outcome.marginals or outcome.params
-    # a bound may be infinite; what is computed from unknowns has overflown
-    if not all(np.isfinite(draw[v]).all() if graph.get_unknowns(v) else True for v in variables):
-        return np.array([np.nan])
-    params = [draw[v] for v in variables]
+def _draw_outcome(
+    outcome: ModelVariable, params: Sequence[NDArray], is_computed: Sequence[bool], rng: np.random.Generator
+) -> NDArray:
+    """Values of an outcome (row,), or a NaN where parameters that are computed from unknowns have overflown."""
+    if any(computed and not np.isfinite(param).all() for param, computed in zip(params, is_computed, strict=True)):
+        return np.array([np.nan])  # a bound may be infinite
     try:
         return np.ravel(rng.normal(*params) if outcome.marginals else outcome.op.rng_fn(rng, *params, None))
     except ValueError:

@@ -34,7 +34,7 @@ from pytensor.tensor.type import TensorType
 from hbnn.fusion._read import is_made_by
 
 DRAWS = 50  # of the prior; the limits are coarse, so that these are enough
-MOST_CORRELATED = 1000  # rows of a MvNormal, of which a covariance is computed at each draw
+MOST_CORRELATED = 600  # rows of a MvNormal, of which a covariance is computed at each draw
 
 UNITS = ps.Tanh | ps.Sigmoid | ps.Softplus | ps.Maximum | ps.Switch | ps.Erf | ps.Sin
 MOVES = DimShuffle | Reshape | SpecifyShape | ViewOp
@@ -161,7 +161,6 @@ class PriorRun:
             values[:] = [np.sort(x) if rv in graph.ordered else x for rv, x in zip(graph.free, values, strict=True)]
         self.variables = [*graph.outcomes, *graph.free.values()]
         params = [var for v in self.variables if v.is_simple for var in v.params]
-        params += [var for v in graph.outcomes for var in v.marginals]
         self._wanted = list(dict.fromkeys([*params, *(v.value for v in graph.outcomes)]))
         self._graph, self.inputs = graph, {rv: rv.type(rv.name) for rv in graph.free}
         self._function = graph.compile(self._wanted, self.inputs)
@@ -175,10 +174,10 @@ class PriorRun:
         """All parameters where the free variables have these values."""
         return dict(zip(self._wanted, self._function(*values), strict=True))
 
-    def stack(self, *outputs: Variable) -> list[NDArray]:
-        """Expressions at each draw of the prior: arrays (draw, …)."""
+    def stack(self, *outputs: Variable, n_draws: int = DRAWS) -> list[NDArray]:
+        """Expressions at draws of the prior: arrays (draw, …)."""
         function = self._graph.compile(outputs, self.inputs)
-        return [np.stack(found) for found in zip(*(function(*values) for values in self.prior), strict=True)]
+        return [np.stack(found) for found in zip(*(function(*values) for values in self.prior[:n_draws]), strict=True)]
 
 
 # --- reading

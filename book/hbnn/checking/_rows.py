@@ -7,14 +7,16 @@ import numpy as np
 import pytensor.scalar as ps
 from numpy.typing import NDArray
 from pytensor.graph.basic import Variable
-from pytensor.tensor.subtensor import IncSubtensor
+from pytensor.tensor.subtensor import AdvancedSubtensor, IncSubtensor, Subtensor
 
 from hbnn._text import join
 from hbnn.checking._findings import Finding, make_finding
 from hbnn.checking._model import MOVES, Graph, ModelVariable, PriorRun, unmove
 from hbnn.fusion._read import is_made_by
 
-FUNNEL_ROWS = 2.0  # for each unknown of a group; with fewer, the prior's sd and not the rows decide where it may be
+# for each unknown of a group; with fewer, the prior's sd and not the rows decide where it may be. Lines through three
+# rows each, as in PyMC's gallery, sample without a divergence
+FUNNEL_ROWS = 1.5
 LEAST_GROUPS = 3  # fewer are arms of an experiment rather than groups
 
 
@@ -36,7 +38,7 @@ def find_groups(graph: Graph, run: PriorRun) -> Iterator[Finding]:
         if n_cells < LEAST_GROUPS:
             continue
         rows = np.bincount(cells[used], minlength=n_cells)
-        told = np.bincount(cells[used], response.get_weights()[used], minlength=n_cells)
+        told = np.bincount(cells[used], response.get_weights(variable)[used], minlength=n_cells)
         is_unknown = variable.scale is not None and graph.get_unknowns(variable.scale)
         if rows.max() == 1 and (names := _list_noisy(graph, variable)):
             yield make_finding(
@@ -96,8 +98,13 @@ def find_batched_groups(graph: Graph, run: PriorRun) -> Iterator[Finding]:
 
 def _list_noisy(graph: Graph, variable: ModelVariable) -> list[str]:
     """The outcomes that have a variable as their sd, and it has no prior in common with other rows."""
-    is_free = not graph.get_unknowns(*variable.params)
-    return [v.name for v in graph.outcomes if is_free and v.scale is not None and unmove(v.scale) is variable.rv]
+    if graph.get_unknowns(*variable.params):
+        return []
+    found = {v.name: unmove(v.scale) for v in graph.outcomes if v.scale is not None}
+    for name, scale in found.items():
+        if scale.owner and isinstance(scale.owner.op, Subtensor | AdvancedSubtensor):  # of rows that are not missing
+            found[name] = unmove(scale.owner.inputs[0])
+    return [name for name, scale in found.items() if scale is variable.rv]
 
 
 def _is_overwritten(graph: Graph, rv: Variable) -> bool:
@@ -126,7 +133,7 @@ class _RowDependence:
     def __init__(self, graph: Graph, run: PriorRun) -> None:
         live = [v for v in run.variables if v.rv in graph.live]
         self._unclear = graph.get_unknowns(*graph.potentials, *(p for v in live if not v.is_simple for p in v.params))
-        self._live = graph.live
+        self._graph = graph
         self._run, self._targets = run, [v for v in live if v.is_simple]
         shapes = dict(zip(graph.free, (x.shape for x in run.prior[0]), strict=True))
         shapes |= {v.rv: run.draws[0][v.value].shape for v in graph.outcomes}
@@ -143,16 +150,22 @@ class _RowDependence:
 
     def is_clear(self, variable: ModelVariable) -> bool:
         """Whether all that depends on a variable can be looked at."""
-        return variable.is_univariate and variable.rv in self._live and variable.rv not in self._unclear
+        return variable.is_univariate and variable.rv in self._graph.live and variable.rv not in self._unclear
 
-    def get_weights(self) -> NDArray:
-        """How many yes-or-no rows each row is worth: a count of nine has nine, nine trials have nine."""
-        found = []
+    def get_weights(self, variable: ModelVariable) -> NDArray:
+        """How many rows each row is worth: a count of nine or nine trials have nine yes or no, and exact ones more."""
+        draw, found = self._run.draws[0], []
         for target, shape in zip(self._targets, self._shapes, strict=True):
-            draw = self._run.draws[0]
-            trials = {"binomial": lambda draw=draw, v=target: draw[v.params[0]]}
-            counts = dict.fromkeys(("poisson", "negative_binomial"), lambda draw=draw, v=target: draw[v.value])
-            size = (trials | counts).get(target.kind, lambda: 1)() if target.value is not None else 1
+            size: NDArray | float = 1.0
+            noise = self._graph.get_number(target.scale)
+            if target.value is None:
+                pass
+            elif target.kind == "binomial":
+                size = draw[target.params[0]]
+            elif target.kind in ("poisson", "negative_binomial"):
+                size = draw[target.value]
+            elif noise is not None and variable.scale is not None:  # how far groups are apart, in sds of their rows
+                size = np.median([np.median(draw[variable.scale]) for draw in self._run.draws]) ** 2 / noise**2
             found += [np.maximum(np.broadcast_to(size, shape), 1).ravel()] * len(target.params)
         return np.concatenate(found)
 
