@@ -63,7 +63,7 @@ def cached(sample):
 
     Parameters
     ----------
-    sample : `pm.sample` or `hbnn.sample_annealed`
+    sample : `pm.sample` or `hbnn.sample_tempered`
 
     Returns
     -------

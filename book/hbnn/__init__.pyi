@@ -1,6 +1,5 @@
 # The names of `hbnn` and where they are, for type checkers, and for __init__.py, which loads them when asked.
 from ._refused import Refused as Refused
-from .annealing import sample_annealed as sample_annealed
 from .checking import check_model as check_model
 from .diagnostics import diagnose as diagnose
 from .diagnostics import verdict as verdict
@@ -25,3 +24,4 @@ from .symmetry import align as align
 from .symmetry import relabel as relabel
 from .tables import answer as answer
 from .tables import read_table as read_table
+from .tempering import sample_tempered as sample_tempered

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     ONE_CORE: dict[str, Any]
 
+_APART = 1.1  # R-hat
 _BACKENDS = ("numba", "c", "jax")
 _STARTS = ("random", "zero", "fan-in")
 _PROGRESS = "BNN_PROGRESS"  # the environment variable that switches progress off
@@ -245,6 +246,7 @@ def sample_until(
     random_seed: int,
     most: int = MOST_RUNS,
     sample: Callable[..., xr.DataTree] = pm.sample,
+    restart: Callable[..., xr.DataTree] | None = None,
     **options: Any,
 ) -> xr.DataTree:
     """Sample, ask for the verdict, and while it says no, sample more chains and keep them all.
@@ -265,12 +267,15 @@ def sample_until(
         Runs of `sample` in all.
     sample : callable
         `pm.sample`, or a function that takes and returns the same.
+    restart : callable, optional
+        Likewise, in place of `sample` where its first chains are apart.
 
     Returns
     -------
     DataTree
-        All chains, and as attribute ``verdicts`` whether the verdict held after each run. There is a warning where it
-        never did, and after Ctrl-C, when those runs are kept that were finished, of the first one its whole chains.
+        All chains that were not dropped, and as attribute ``verdicts`` whether the verdict held after each run. There
+        is a warning where it never did, and after Ctrl-C, when those runs are kept that were finished, of the first one
+        its whole chains.
 
     Raises
     ------
@@ -282,7 +287,8 @@ def sample_until(
     References
     ----------
     Vehtari et al. (2021), Rank-Normalization, Folding, and Localization, Bayesian Analysis 16, for the limits; what
-    stopping does to errors is on the book's page ``convergence``.
+    stopping does to errors is on the book's page ``convergence``. Gelman and Rubin (1992), Inference from Iterative
+    Simulation Using Multiple Sequences, Statistical Science 7, for an R-hat of 1.1.
 
     Examples
     --------
@@ -319,6 +325,8 @@ def sample_until(
             warnings.warn(f"The verdict still fails after {len(verdicts)} runs. {found}", stacklevel=2)
             break
         try:
+            if apart := restart is not None and found.rhat > _APART:
+                sample, restart = restart, None
             run = sample(*args, random_seed=later.pop(0), **options)
             longer = run["posterior"].sizes["draw"] - tree["posterior"].sizes["draw"]
             if run["posterior"].sizes["chain"] < n_chains or longer < 0 or not _find_whole(run).all():
@@ -328,7 +336,7 @@ def sample_until(
             kept = tree["posterior"].sizes["chain"]
             warnings.warn(f"Interrupted{why}: the {kept} chains before are kept.", stacklevel=2)
             break
-        tree = run if longer else join_chains(tree, run)  # PyMC had cut the first run short
+        tree = run if longer or apart else join_chains(tree, run)  # longer: PyMC had cut the first run short
     tree.attrs["verdicts"] = verdicts
     return tree
 
@@ -378,14 +386,14 @@ def join_chains(tree: xr.DataTree, run: xr.DataTree) -> xr.DataTree:
 
 # --- NUTS with a model that is compiled once
 
-POWER = "likelihood_power"  # data of each compiled model, see `annealing`
+POWER = "likelihood_power"  # data of each compiled model, see `tempering`
 
 
 def compile_nuts(model: pm.Model) -> "CompiledPyMCModel":
     """Compile a model for nutpie once, and sample it with several data sets: ``.with_data(X=…, labels=…)``.
 
     Its data are those of the model, and ``likelihood_power``: observed variables and potentials count to that power, 1
-    until something else is set (`annealing`).
+    until something else is set (`tempering`).
 
     Parameters
     ----------

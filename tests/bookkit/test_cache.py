@@ -108,12 +108,12 @@ def test_another_model_other_data_settings_and_numbers_of_the_library_are_anothe
 def test_another_sampler_with_the_same_settings_is_another_posterior(draw, drawn):
     draw()
 
-    def sample_annealed(**_):
+    def sample_tempered(**_):
         return drawn.copy(deep=True).map_over_datasets(lambda part: part + 1 if "a" in part else part)
 
     options = {"model": make_model(), "random_seed": 1} | ASKED
-    annealed = [cache.cached(sample_annealed)(**options)["posterior"]["a"].values for _ in range(2)]
-    np.testing.assert_array_equal(annealed, [drawn["posterior"]["a"].values + 1] * 2)
+    tempered = [cache.cached(sample_tempered)(**options)["posterior"]["a"].values for _ in range(2)]
+    np.testing.assert_array_equal(tempered, [drawn["posterior"]["a"].values + 1] * 2)
     assert draw()[1] == 1
 
 

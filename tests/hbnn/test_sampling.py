@@ -231,6 +231,22 @@ def test_a_run_that_never_passes_is_kept_with_a_warning(conjugate):
     assert tree.attrs["verdicts"] == [False, False]
 
 
+def test_chains_that_are_apart_are_dropped_and_others_started():
+    with pm.Model() as camps:
+        mu = pm.Normal("mu", 0.5, 1)
+        pm.Normal("y", mu**2, 1, observed=np.full(50, 4.0))
+    restarted = []
+
+    def restart(*args, **options):
+        restarted.append(options["random_seed"])
+        return pm.sample(*args, initvals={"mu": 2.0}, **options)
+
+    tree = sampling.sample_until(ask_mean, 500, model=camps, random_seed=1, restart=restart, **SHORT)
+    assert (tree["posterior"]["mu"] > 0).all()  # of the first four some are below
+    assert tree.attrs["verdicts"][0] is False
+    assert len(restarted) == len(tree.attrs["verdicts"]) - 1 == tree["posterior"].sizes["chain"] / 4
+
+
 def test_chains_of_unequal_lengths_are_not_joined():
     runs = [xr.DataTree.from_dict({"posterior": xr.Dataset({"mu": (("chain", "draw"), np.zeros((4, n)))})})
             for n in (20, 30)]  # fmt: skip

@@ -1,11 +1,11 @@
-"""Annealed starts: chains come to the heavier camp, the posterior stays what it is, and nothing is lost on Ctrl-C."""
+"""Tempered starts: camps have their weights, the posterior stays what it is, and nothing is lost on Ctrl-C."""
 
 import numpy as np
 import nutpie
 import pymc as pm
 import pytest
 from hbnn import fuse, sampling
-from hbnn.annealing import sample_annealed
+from hbnn.tempering import sample_tempered, temper
 
 
 def type_camps(y=4.0):
@@ -21,15 +21,30 @@ def camps():
     return sampling.compile_nuts(type_camps())
 
 
-FEW = {"tune": 200, "powers": (0.003, 0.01, 0.03, 0.1, 0.3), "steps": 100}
+FEW = {"tune": 200, "powers": (0.003, 0.01, 0.03, 0.1, 0.3, 1), "rounds": 100}
 
 
-def test_chains_come_to_the_heavier_camp(camps):
-    tree = sample_annealed(100, model=camps, random_seed=1, chains=40, **FEW)
-    ends = tree["posterior"]["mu"].mean("draw").values
-    assert np.abs(np.abs(ends) - 2).max() < 0.05
-    assert (ends > 0).sum() >= 36  # of forty 39.3 by its weight; left in the camps they fell into, 34 by the prior
-    assert "powers 0.003, 0.01" in tree.attrs["warm_up"]
+def test_camps_have_their_weights_wherever_the_run_began(camps):
+    for start in (-2.0, 2.0):
+        run = temper(camps, seed=1, powers=FEW["powers"], rounds=4000, start=np.array([start]), falling=True)
+        np.testing.assert_allclose(np.abs(run.points), 2, atol=0.4)
+        assert (run.points < 0).mean() == pytest.approx(1 / (1 + np.exp(4)), abs=0.012)  # its error is about 0.004
+        assert run.swapped.min() > 0.2
+        assert len(np.unique(run.replica[:, -1])) == 6
+
+
+def test_each_power_has_its_own_distribution():
+    """N(0, 1) under a likelihood N(y | mu, 1) to the power p is N(py / (1 + p), 1 / (1 + p))."""
+    with pm.Model() as model:
+        mu = pm.Normal("mu")
+        pm.Normal("y", mu, 1, observed=3.0)
+    run = temper(sampling.compile_nuts(model), seed=2, powers=(0.1, 0.5, 1), rounds=20_000, watch=[0])
+    precision = 1 + run.powers
+    np.testing.assert_allclose(run.watched[..., 0].mean(axis=0), 3 * run.powers / precision, atol=0.04)
+    np.testing.assert_allclose(run.watched[..., 0].std(axis=0), precision**-0.5, rtol=0.03)
+    logp = -0.5 * np.log(2 * np.pi) - 0.5 * (3 - run.watched[..., 0]) ** 2
+    np.testing.assert_allclose(run.log_likelihood, logp, atol=1e-9)
+    np.testing.assert_array_equal(run.points[:, 0], run.watched[:, -1, 0])
 
 
 @pytest.mark.parametrize("is_potential", [False, True])
@@ -41,7 +56,7 @@ def test_the_posterior_is_that_of_the_model(is_potential):
             pm.Potential("y", pm.logp(pm.Normal.dist(mu, 1), y).sum())
         else:
             pm.Normal("y", mu, 1, observed=y)
-    draws = sample_annealed(1000, tune=300, model=model, random_seed=2, steps=50)["posterior"]["mu"].values
+    draws = sample_tempered(1000, tune=300, model=model, random_seed=2, rounds=50)["posterior"]["mu"].values
     precision = 1 / 4 + 20
     assert draws.mean() == pytest.approx(y.sum() / precision, abs=0.015)  # its Monte Carlo error is about 0.005
     assert draws.std() == pytest.approx(precision**-0.5, rel=0.08)
@@ -58,7 +73,7 @@ def test_the_power_is_data_of_one_compiled_model_and_1_until_it_is_told(camps):
 
 def test_draws_depend_on_the_seed_alone(camps):
     one, same, other = (
-        sample_annealed(20, model=camps, random_seed=seed, cores=cores, chains=3, **FEW)["posterior"]["mu"].values
+        sample_tempered(20, model=camps, random_seed=seed, cores=cores, chains=3, **FEW)["posterior"]["mu"].values
         for seed, cores in ((1, 1), (1, 2), (2, 1))
     )
     np.testing.assert_array_equal(one, same)
@@ -75,7 +90,7 @@ def test_a_fused_network_is_sampled_until_the_verdict_holds():
     compiled = sampling.compile_nuts(fuse(model))
     tree = sampling.sample_until(
         lambda posterior: {"size": (posterior["w2"] ** 2).sum("w2_dim_0").values},
-        500, tune=200, model=compiled, random_seed=1, steps=50, sample=sample_annealed, **sampling.ONE_CORE,
+        500, tune=200, model=compiled, random_seed=1, rounds=50, sample=sample_tempered, **sampling.ONE_CORE,
     )  # fmt: skip
     assert tree.attrs["verdicts"][-1] is True
     assert tree["posterior"]["w1"].shape[:2] == (4 * len(tree.attrs["verdicts"]), 500)
@@ -87,19 +102,19 @@ def test_ctrl_c_keeps_the_chains_that_are_finished(camps, finished, monkeypatch)
 
     def interrupt(*args, **options):
         runs.append(options)
-        if sum(run["draws"] > 1 for run in runs) > finished:
+        if sum("blocking" in run for run in runs) > finished:  # the chains that are kept
             raise KeyboardInterrupt
         return sample(*args, **options)
 
     monkeypatch.setattr(nutpie, "sample", interrupt)
     if not finished:
         with pytest.raises(KeyboardInterrupt):
-            sample_annealed(20, model=camps, random_seed=1, **FEW)
+            sample_tempered(20, model=camps, random_seed=1, **FEW)
         return
-    tree = sample_annealed(20, model=camps, random_seed=1, **FEW)
+    tree = sample_tempered(20, model=camps, random_seed=1, **FEW)
     assert np.isnan(tree["posterior"]["mu"]).all("draw").values.tolist() == [False, False, True, True]
     runs.clear()
-    options = {"model": camps, "random_seed": 1, "sample": sample_annealed, **FEW}
+    options = {"model": camps, "random_seed": 1, "sample": sample_tempered, **FEW}
     few, cut = "The verdict still fails", "of 4 chains, 2 finished before are kept"
     with pytest.warns(UserWarning, match=few), pytest.warns(UserWarning, match=cut):
         kept = sampling.sample_until(lambda posterior: {"mu": posterior["mu"].values}, 20, **options)
@@ -109,29 +124,29 @@ def test_ctrl_c_keeps_the_chains_that_are_finished(camps, finished, monkeypatch)
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"powers": (0.3, 0.1)}, "rising numbers above 0 and below 1"),
-        ({"powers": (0, 0.1)}, "rising numbers"),
-        ({"powers": (0.1, 1)}, "rising numbers"),
-        ({"steps": 0}, "steps=0; wanted: at least 1"),
+        ({"powers": (0.3, 0.1, 1)}, "rising numbers above 0"),
+        ({"powers": (0, 1)}, "rising numbers"),
+        ({"powers": (1,)}, "two or more"),
+        ({"powers": (0.1, 0.9)}, "wanted: 1, which is the posterior"),
+        ({"rounds": 0}, "rounds=0; wanted: at least 1"),
         ({"draws": 0}, "draws=0"),
         ({"random_seed": -1}, "seed"),
     ],
 )
 def test_what_cannot_be_done_is_said(camps, options, said):
     with pytest.raises(ValueError, match=said):
-        sample_annealed(**{"draws": 10, "model": camps, "random_seed": 1} | options)
+        sample_tempered(**{"draws": 10, "model": camps, "random_seed": 1} | options)
 
 
-def test_a_model_without_a_likelihood_is_refused_and_sampled_where_nothing_is_to_be_weakened():
+def test_a_model_without_a_likelihood_is_refused():
     with pm.Model() as prior:
         pm.Normal("mu", 1, 1)
-    with pytest.raises(ValueError, match=r"no likelihood that could be weakened; .* powers=\(\) goes without"):
-        sample_annealed(20, model=prior, random_seed=1)
-    assert sample_annealed(20, tune=50, model=prior, random_seed=1, powers=())["posterior"]["mu"].shape == (4, 20)
+    with pytest.raises(ValueError, match="no likelihood that could be weakened"):
+        sample_tempered(20, model=prior, random_seed=1)
 
 
 def test_an_option_that_is_not_known_is_named(camps):
     with pytest.raises(TypeError, match="nuts_sampler; wanted"):
-        sample_annealed(10, model=camps, random_seed=1, nuts_sampler="nutpie")
+        sample_tempered(10, model=camps, random_seed=1, nuts_sampler="nutpie")
     with pytest.raises(TypeError, match="No model on context stack"):
-        sample_annealed(10, random_seed=1)
+        sample_tempered(10, random_seed=1)
