@@ -327,6 +327,9 @@ def sample_until(
         try:
             if apart := restart is not None and found.rhat > _APART:
                 sample, restart = restart, None
+                warnings.warn(
+                    f"Chains are apart, R-hat {found.rhat:.2f}: dropped, for others by `restart`", stacklevel=2
+                )
             run = sample(*args, random_seed=later.pop(0), **options)
             longer = run["posterior"].sizes["draw"] - tree["posterior"].sizes["draw"]
             if run["posterior"].sizes["chain"] < n_chains or longer < 0 or not _find_whole(run).all():

@@ -241,7 +241,8 @@ def test_chains_that_are_apart_are_dropped_and_others_started():
         restarted.append(options["random_seed"])
         return pm.sample(*args, initvals={"mu": 2.0}, **options)
 
-    tree = sampling.sample_until(ask_mean, 500, model=camps, random_seed=1, restart=restart, **SHORT)
+    with pytest.warns(UserWarning, match="apart, R-hat"):
+        tree = sampling.sample_until(ask_mean, 500, model=camps, random_seed=1, restart=restart, **SHORT)
     assert (tree["posterior"]["mu"] > 0).all()  # of the first four some are below
     assert tree.attrs["verdicts"][0] is False
     assert len(restarted) == len(tree.attrs["verdicts"]) - 1 == tree["posterior"].sizes["chain"] / 4
