@@ -10,7 +10,7 @@ import warnings
 
 import numpy as np
 from bookkit import models
-from hbnn import diagnostics, metrics, prediction, sampling
+from hbnn import diagnostics, metrics, prediction, sample_tempered, sampling
 
 from studies import _fits
 
@@ -71,19 +71,27 @@ def sample_unpooled(compiled, moons, seed, activation="tanh", **settings):
     return p_train, *_predict(weights, moons, activation, _fits.summarise(verdicts) | {"gradients": float(gradients)})
 
 
-def sample_hierarchical(model, moons, seed, activation="tanh", most=sampling.MOST_RUNS, **settings):
-    """Draws of a hierarchical network (DataTree), until the verdict holds or `most` times four chains are drawn."""
+def sample_hierarchical(model, moons, seed, activation="tanh", most=sampling.MOST_RUNS, is_tempered=False, **settings):
+    """Draws of a hierarchical network (DataTree), until the verdict holds or `most` times four chains are drawn.
+
+    Where chains are apart, tempered ones take their place, if that is asked for.
+    """
     compiled = sampling.compile_nuts(model)
 
     def sample(random_seed):
         return sampling.sample_nuts(compiled, seed=random_seed, target_accept=_fits.TARGET, **settings)
+
+    def temper(random_seed):
+        return sample_tempered(model=compiled, random_seed=random_seed, target_accept=_fits.TARGET, **settings)
 
     def identify(posterior):
         return _identify(posterior, prediction.combine_weights(posterior), moons, activation)[1]
 
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The verdict still fails")  # column "converged" says it
-        return sampling.sample_until(identify, random_seed=seed, most=most, sample=sample)
+        warnings.filterwarnings("ignore", message="Chains apart")
+        restart = temper if is_tempered else None
+        return sampling.sample_until(identify, random_seed=seed, most=most, sample=sample, restart=restart)
 
 
 def describe_hierarchical(tree, moons, activation="tanh"):
