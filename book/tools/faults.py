@@ -2,10 +2,11 @@
 
     python -m tools.faults                    all of `tests/faults.toml`: about 40 minutes on two cores
     python -m tools.faults metrics priors     those in whose file or description one of these words is
-    python -m tools.faults --sample 100 --seed 1    some of them by chance, with all tests that notice: a kill matrix
+    python -m tools.faults --sample 100 --seed 1    some of them by chance
 
-Each is planted in a copy of the tree, in which the tests that the list names run until one fails (of a sample, all).
-The exit status is 1 where a fault survives, no longer fits its source, or the tests fail without it.
+Each is planted in a copy of the tree, in which the tests that the list names run until one fails. Processors that this
+may use (`taskset -c 0` before it: one) take a fault each. The exit status is 1 where a fault survives, no longer fits
+its source, or the tests fail without it.
 """
 
 import argparse
@@ -23,7 +24,7 @@ from queue import Queue
 
 ROOT = Path(__file__).resolve().parents[2]
 LIST = ROOT / "tests" / "faults.toml"
-PYTEST = ("-q", "-p", "no:cacheprovider", "--tb=no", "--hypothesis-seed=0")
+PYTEST = ("-qx", "-p", "no:cacheprovider", "--tb=no", "--hypothesis-seed=0")
 PATIENCE = 900  # seconds: a fault may make a test loop, which counts as noticed
 
 
@@ -76,14 +77,14 @@ def copy_tree(folder):
     return folder
 
 
-def run_tests(folder, tests, most=1):
-    """What failed (str): the first `most` tests (0: all), "a hang", or "" where everything passed."""
+def run_tests(folder, tests):
+    """What failed first (str), "a hang", or "" where everything passed."""
     environ = os.environ | {
         "PYTHONPATH": os.pathsep.join(str(folder / path) for path in ("book", "book/_ext", "tests")),
         "PYTHONDONTWRITEBYTECODE": "1",  # two versions of a file in one second and of one size would share theirs
         "HOME": str(folder.parent),  # with compiled models of its own
     }
-    command = [sys.executable, "-m", "pytest", f"--maxfail={most}", *PYTEST, *tests]
+    command = [sys.executable, "-m", "pytest", *PYTEST, *tests]
     try:
         done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=PATIENCE)
     except subprocess.TimeoutExpired:
@@ -92,13 +93,13 @@ def run_tests(folder, tests, most=1):
     return ", ".join(failed) or (f"pytest's status {done.returncode}" if done.returncode else "")
 
 
-def judge(folder, fault, most=1):
+def judge(folder, fault):
     """Plant a fault in a copy and take it out again: what noticed, "" where nothing did."""
     path = folder / fault.file
     before = path.read_text(encoding="utf-8")
     try:
         path.write_text(fault.plant(before), encoding="utf-8")
-        return run_tests(folder, fault.tests, most)
+        return run_tests(folder, fault.tests)
     finally:
         path.write_text(before, encoding="utf-8")
 
@@ -107,9 +108,7 @@ def main(arguments=None):
     """What the module's first lines say. Returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tools.faults", description=__doc__.splitlines()[0])
     parser.add_argument("words", nargs="*", default=[], help="of the files or descriptions wanted (default: all)")
-    parser.add_argument(
-        "--sample", type=int, metavar="N", help="plant N of them, drawn by --seed; list all that notice"
-    )
+    parser.add_argument("--sample", type=int, metavar="N", help="plant N of them, drawn by --seed")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--list", type=Path, default=LIST, help="another list than tests/faults.toml")
     parser.add_argument("--json", type=Path, help="write what noticed each fault there")
@@ -119,11 +118,11 @@ def main(arguments=None):
         parser.error(f"no fault has {' or '.join(asked.words)} in its file or description")
     if asked.sample:
         faults = random.Random(asked.seed).sample(faults, min(asked.sample, len(faults)))
-    most = 0 if asked.sample else 1
-    with tempfile.TemporaryDirectory(prefix="faults-") as folder, ThreadPoolExecutor(2) as pool:
+    n_workers = os.process_cpu_count() or 1
+    with tempfile.TemporaryDirectory(prefix="faults-") as folder, ThreadPoolExecutor(n_workers) as pool:
         copies = Queue()
-        for name in ("1", "2"):
-            copies.put(copy_tree(Path(folder, name)))
+        for k in range(n_workers):
+            copies.put(copy_tree(Path(folder, str(k))))
 
         def work(do, *given):
             copy = copies.get()
@@ -134,20 +133,19 @@ def main(arguments=None):
             finally:
                 copies.put(copy)
 
-        groups = list(dict.fromkeys(fault.tests for fault in faults))
-        broken = dict(zip(groups, pool.map(lambda tests: work(run_tests, tests), groups), strict=True))
-        for tests, failed in broken.items():
-            if failed:
-                print(f"WITHOUT A FAULT {failed} fails ({' '.join(tests)})", flush=True)
-        noticed = {}
-        for fault, by in zip(faults, pool.map(lambda fault: work(judge, fault, most), faults), strict=True):
-            noticed[f"{fault.file}: {fault.what}"] = by
-            print(f"{fault.file}: {fault.what}: {by or 'SURVIVES'}", flush=True)
+        groups, broken, noticed = dict.fromkeys(fault.tests for fault in faults), 0, {}
+        for tests, failed in zip(groups, pool.map(lambda tests: work(run_tests, tests), groups), strict=True):
+            broken += bool(failed)
+            print(" ".join(tests), f"FAIL WITHOUT A FAULT: {failed}" if failed else "pass without a fault", flush=True)
+        for fault, by in zip(faults, pool.map(lambda fault: work(judge, fault), faults), strict=True):
+            name = f"{fault.file}: {fault.what}"
+            noticed[name] = by
+            print(f"{len(noticed)} of {len(faults)}: {name}: {by or 'SURVIVES'}", flush=True)
     survivors = [name for name, by in noticed.items() if not by or by.startswith("FAULT")]
     print(f"{len(noticed) - len(survivors)} of {len(noticed)} noticed", *survivors, sep="\n  ")
     if asked.json:
         asked.json.write_text(json.dumps(noticed, indent=1) + "\n")
-    return int(bool(survivors) or any(broken.values()))
+    return int(bool(survivors or broken))
 
 
 if __name__ == "__main__":
