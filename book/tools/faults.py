@@ -4,15 +4,16 @@
     python -m tools.faults metrics priors     those in whose file or description one of these words is
     python -m tools.faults --sample 100 --seed 1    some of them by chance
 
-Each is planted in a copy of the tree, in which the tests that the list names run until one fails. Processors that this
-may use (`taskset -c 0` before it: one) take a fault each. The exit status is 1 where a fault survives, no longer fits
-its source, or the tests fail without it.
+Each is planted in a copy of the tree, where its tests run until one fails; at the end the tests that failed run without
+it. There are as many workers as processors this may use (one after `taskset -c 0`). The exit status is 1 where a fault
+survives or no longer fits its source, or a test fails without it.
 """
 
 import argparse
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -23,7 +24,6 @@ from pathlib import Path
 from queue import Queue
 
 ROOT = Path(__file__).resolve().parents[2]
-LIST = ROOT / "tests" / "faults.toml"
 PYTEST = ("-qx", "-p", "no:cacheprovider", "--tb=no", "--hypothesis-seed=0")
 PATIENCE = 900  # seconds: a fault may make a test loop, which counts as noticed
 
@@ -53,10 +53,10 @@ class Fault:
         return text.replace(self.old, self.new)
 
 
-def read_faults(path=LIST):
+def read_faults():
     """All faults: list of Fault. By default a module is tested by the file that bears its name."""
     found = []
-    for file, faults in tomllib.loads(path.read_text(encoding="utf-8")).items():
+    for file, faults in tomllib.loads((ROOT / "tests" / "faults.toml").read_text(encoding="utf-8")).items():
         own = sorted((ROOT / "tests").rglob(f"test_{Path(file).stem}.py"))
         tests = tuple(faults.pop("tests", [str(path.relative_to(ROOT)) for path in own]))
         found += [Fault(file, what, *texts, tests) for what, texts in faults.items()]
@@ -78,7 +78,7 @@ def copy_tree(folder):
 
 
 def run_tests(folder, tests):
-    """What failed first (str), "a hang", or "" where everything passed."""
+    """What failed first (str), "a hang", or "" where everything passed; ValueError where there are no such tests."""
     environ = os.environ | {
         "PYTHONPATH": os.pathsep.join(str(folder / path) for path in ("book", "book/_ext", "tests")),
         "PYTHONDONTWRITEBYTECODE": "1",  # two versions of a file in one second and of one size would share theirs
@@ -89,8 +89,10 @@ def run_tests(folder, tests):
         done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=PATIENCE)
     except subprocess.TimeoutExpired:
         return "a hang"
-    failed = [line.split(" ")[1] for line in done.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
-    return ", ".join(failed) or (f"pytest's status {done.returncode}" if done.returncode else "")
+    if done.returncode in (4, 5):
+        raise ValueError(f"has no tests: {' '.join(tests)}")
+    failed = re.search("^(?:FAILED|ERROR) (.+?)(?: - |$)", done.stdout, re.MULTILINE)
+    return failed[1] if failed else f"pytest's status {done.returncode}" if done.returncode else ""
 
 
 def judge(folder, fault):
@@ -110,10 +112,9 @@ def main(arguments=None):
     parser.add_argument("words", nargs="*", default=[], help="of the files or descriptions wanted (default: all)")
     parser.add_argument("--sample", type=int, metavar="N", help="plant N of them, drawn by --seed")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--list", type=Path, default=LIST, help="another list than tests/faults.toml")
     parser.add_argument("--json", type=Path, help="write what noticed each fault there")
     asked = parser.parse_args(arguments)
-    faults = [f for f in read_faults(asked.list) if any(w in f"{f.file} {f.what}" for w in asked.words or [""])]
+    faults = [f for f in read_faults() if any(w in f"{f.file} {f.what}" for w in asked.words or [""])]
     if not faults:
         parser.error(f"no fault has {' or '.join(asked.words)} in its file or description")
     if asked.sample:
@@ -133,16 +134,15 @@ def main(arguments=None):
             finally:
                 copies.put(copy)
 
-        groups, broken, noticed = dict.fromkeys(fault.tests for fault in faults), 0, {}
-        for tests, failed in zip(groups, pool.map(lambda tests: work(run_tests, tests), groups), strict=True):
-            broken += bool(failed)
-            print(" ".join(tests), f"FAIL WITHOUT A FAULT: {failed}" if failed else "pass without a fault", flush=True)
+        noticed, again = {}, set()  # tests that noticed are to pass without a fault
         for fault, by in zip(faults, pool.map(lambda fault: work(judge, fault), faults), strict=True):
-            name = f"{fault.file}: {fault.what}"
-            noticed[name] = by
+            noticed[name := f"{fault.file}: {fault.what}"] = by
             print(f"{len(noticed)} of {len(faults)}: {name}: {by or 'SURVIVES'}", flush=True)
+            if by and not by.startswith("FAULT"):
+                again.add((by,) if "::" in by else fault.tests)
+        broken = [f"WITHOUT A FAULT {by} fails" for by in pool.map(lambda tests: work(run_tests, tests), again) if by]
     survivors = [name for name, by in noticed.items() if not by or by.startswith("FAULT")]
-    print(f"{len(noticed) - len(survivors)} of {len(noticed)} noticed", *survivors, sep="\n  ")
+    print(f"{len(noticed) - len(survivors)} of {len(noticed)} noticed", *survivors, *broken, sep="\n  ")
     if asked.json:
         asked.json.write_text(json.dumps(noticed, indent=1) + "\n")
     return int(bool(survivors or broken))
