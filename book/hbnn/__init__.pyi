@@ -11,8 +11,7 @@ from .metrics import log_likelihood as log_likelihood
 from .metrics import score as score
 from .metrics import split_uncertainty as split_uncertainty
 from .prediction import flatten_chains as flatten_chains
-from .prediction import predict_groups as predict_groups
-from .prediction import predict_probability as predict_probability
+from .prediction import predict as predict
 from .reference.posteriors import build_posterior as build_posterior
 from .reference.posteriors import load_posterior as load_posterior
 from .reference.scoring import score_draws as score_draws

@@ -123,7 +123,7 @@ def relabel(labelling: Labelling, weights: Named) -> dict[str, Array]:
     >>> bool(np.allclose(relabelled["w1"], weights["w1"]))
     False
     >>> X = rng.normal(size=(100, 2))
-    >>> p = [prediction.predict_probability(w, X) for w in (weights, relabelled)]
+    >>> p = [prediction.predict_probability(w, X, activation="tanh") for w in (weights, relabelled)]
     >>> bool(np.allclose(*p))
     True
     """

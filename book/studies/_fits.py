@@ -38,8 +38,8 @@ def fit_hierarchical(moons, seed=1, **options):
 def list_quantities(tree, moons, weights=None):
     """What is identified: probabilities on a grid and at the data, group sds, log likelihood."""
     posterior = tree["posterior"]
-    p = prediction.predict_groups(posterior if weights is None else weights, moons.X_train)
-    grid = prediction.predict_groups(posterior if weights is None else weights, GRID)
+    p = prediction.predict_groups(posterior if weights is None else weights, moons.X_train, activation="tanh")
+    grid = prediction.predict_groups(posterior if weights is None else weights, GRID, activation="tanh")
     sds = {name: posterior[name].values for name in posterior if name.startswith("sd")}
     return {"grid": grid, "data": p, **sds, "log likelihood": log_likelihood(p, moons.y_train)}
 
@@ -56,8 +56,8 @@ def check_groups(trees, moons):
     for g, tree in enumerate(trees):
         weights = prediction.join_groups([tree])
         one = {"X": moons.X_train[g : g + 1], "y": moons.y_train[g : g + 1]}
-        p = prediction.predict_groups(weights, one["X"])
-        grid = prediction.predict_groups(weights, GRID)
+        p = prediction.predict_groups(weights, one["X"], activation="tanh")
+        grid = prediction.predict_groups(weights, GRID, activation="tanh")
         quantities = {"grid": grid, "data": p, "log likelihood": log_likelihood(p, one["y"])}
         found.append(diagnostics.verdict(quantities, tree))
     return summarise(found)

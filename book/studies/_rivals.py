@@ -223,7 +223,7 @@ def sample_angles(moons, seed):
     posterior = tree["posterior"].to_dataset()
     found = _fits.summarise([diagnostics.verdict(identify(posterior), tree)]) | {"runs": len(tree.attrs["verdicts"])}
     found |= {"gradients": float(tree["sample_stats"]["n_steps"].mean())}
-    return partial(prediction.predict_groups, list_weights(posterior)), found
+    return partial(prediction.predict_groups, list_weights(posterior), activation="tanh"), found
 
 
 # --- cheap posteriors of one plain network for all, which sees the category as 0/1 columns

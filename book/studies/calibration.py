@@ -73,7 +73,7 @@ def compute(model, seed):
     posterior = tree["posterior"]
     if model == "flat":
         posterior = {name: posterior[name].values[:, :, None] for name in ("w1", "w2", "w3")}
-    p, p_points = (prediction.predict_groups(posterior, points) for points in (X, POINTS))
+    p, p_points = (prediction.predict_groups(posterior, points, activation="tanh") for points in (X, POINTS))
     logits = logit(np.clip(p_points[:, :, 0], 1e-15, 1 - 1e-15))
     draws = {f"logit {k}": logits[..., k] for k in range(len(POINTS))}
     tiny = 1e-300

@@ -140,7 +140,7 @@ def _approximate(method, moons, seed):
     def predict_at(X):
         if method.endswith("linearised"):
             return _approximations.predict_linearised(model, X=X, **linear)[None]
-        return prediction.predict_groups(posterior, X)
+        return prediction.predict_groups(posterior, X, activation="tanh")
 
     p = [predict_at(X)[0] for X in (moons.X_train, moons.X_test)]
     return p[0].mean(axis=0), p[1], found, predict_at

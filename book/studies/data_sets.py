@@ -46,9 +46,9 @@ def compute(data, method, seed):
         )
         weights, checked = prediction.join_groups(trees), _fits.check_groups(trees, moons)
         checked |= dict.fromkeys(("sd1", "sd2", "sd3", "p_last_largest"))
-    p = prediction.predict_groups(weights, moons.X_train)
+    p = prediction.predict_groups(weights, moons.X_train, activation="tanh")
     loo = _fits.leave_one_out(np.log(np.where(moons.y_train == 1, p, 1 - p)))
-    p_test = prediction.predict_groups(weights, moons.X_test).mean(axis=(0, 1))
+    p_test = prediction.predict_groups(weights, moons.X_test, activation="tanh").mean(axis=(0, 1))
     return _fits.score_probabilities(p.mean(axis=(0, 1)), p_test, moons) | checked | loo
 
 

@@ -109,9 +109,9 @@ def fit_mean_field(data, beta, start_sd, prior_sd, n_steps, seed):
     }
     for part in ("train", "test"):
         X, y = getattr(data, f"X_{part}"), getattr(data, f"y_{part}")
-        p = prediction.predict_classes(weights, X)[:, np.arange(len(y)), y]
+        p = prediction.predict_classes(weights, X, activation="tanh")[:, np.arange(len(y)), y]
         found[f"loglik_{part}"] = float(np.log(np.maximum(p, metrics.TINY)).mean())
-    return (lambda X: prediction.predict_classes(weights, X)), found
+    return (lambda X: prediction.predict_classes(weights, X, activation="tanh")), found
 
 
 def fit_networks(data, n_members, seed):

@@ -45,7 +45,7 @@ def compute(way, seed):
         jax = {"nuts": {"chain_method": "sequential"}} if engine == "numpyro" else {}
         tree = pm.sample(model=model, random_seed=seed, nuts_sampler=engine, **settings, **sampling.ONE_CORE, **jax)
     found, loglik = check_run(tree, moons)
-    grid = prediction.predict_groups(tree["posterior"], data.grid(10))
+    grid = prediction.predict_groups(tree["posterior"], data.grid(10), activation="tanh")
     values = {f"p_{g}_{n}": grid[:, :, g, n] for g, n in POINTS}
     values |= {f"sd{k}": tree["posterior"][f"sd{k}"].values for k in (1, 2, 3)} | {"loglik": loglik}
     checked = diagnostics.diagnose(np.stack(list(values.values()), axis=-1))

@@ -79,7 +79,7 @@ def compute(settings, data_seed, seed):
     row |= {f"{name}_first": value for name, value in first.items()}
     row |= {"foreign": find_foreign(posterior), "gradients": int(tree["sample_stats"]["n_steps"].sum())}
     row |= {f"sd{k}": [round(float(m), 4) for m in posterior[f"sd{k}"].mean("draw")] for k in (1, 2, 3)}
-    return row | _fits.measure_coverage(lambda X: prediction.predict_groups(posterior, X), moons)
+    return row | _fits.measure_coverage(lambda X: prediction.predict_groups(posterior, X, activation="tanh"), moons)
 
 
 def _describe(found):

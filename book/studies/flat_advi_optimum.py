@@ -22,7 +22,7 @@ def estimate(case):
 
 def find_loss(approx, weights, moons):
     """Minus the ELBO in nats, from draws of the weights, and its Monte Carlo error."""
-    p = prediction.predict_probability(weights, moons.X_train)
+    p = prediction.predict_probability(weights, moons.X_train, activation="tanh")
     misfit = -np.log(np.where(moons.y_train == 1, p, 1 - p)).sum(axis=1)
     mean, sd = approx.mean.eval(), approx.std.eval()
     divergence = 0.5 * np.sum(sd**2 + mean**2 - 1 - 2 * np.log(sd))
@@ -36,9 +36,11 @@ def compute(seed):
     found = sampling.fit_advi(model, N_STEPS, seed=seed, n_mc=N_MC, optimizer=RATE)
     loss, error = find_loss(found.approx, found.draw(N_LOSS, seed=seed), moons)
     weights = found.draw(1000, seed=seed)
-    row = metrics.score(prediction.predict_probability(weights, moons.X_test).mean(axis=0), moons.y_test)
+    row = metrics.score(
+        prediction.predict_probability(weights, moons.X_test, activation="tanh").mean(axis=0), moons.y_test
+    )
     row |= {"loss": loss, "loss_error": error}
     for name, X in {"test": moons.X_test, "far": data.circle(6)}.items():
-        unsure = metrics.split_uncertainty(prediction.predict_probability(weights, X))
+        unsure = metrics.split_uncertainty(prediction.predict_probability(weights, X, activation="tanh"))
         row[f"ignorance_{name}"] = float(unsure["ignorance"].mean())
     return row

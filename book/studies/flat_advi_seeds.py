@@ -18,9 +18,11 @@ def compute(start_sd, seed):
     moons = data.flat_moons(seed=0)
     fit = sampling.fit_advi(models.flat_bnn(moons.X_train, moons.y_train), 30_000, seed=seed, start_sd=start_sd)
     weights = fit.draw(1000, seed=seed)
-    found = metrics.score(prediction.predict_probability(weights, moons.X_test).mean(axis=0), moons.y_test)
+    found = metrics.score(
+        prediction.predict_probability(weights, moons.X_test, activation="tanh").mean(axis=0), moons.y_test
+    )
     found["loss"] = float(fit.loss[-1000:].mean())
     for name, X in {"grid": data.grid(), "test": moons.X_test, "far": data.circle(6)}.items():
-        unsure = metrics.split_uncertainty(prediction.predict_probability(weights, X))
+        unsure = metrics.split_uncertainty(prediction.predict_probability(weights, X, activation="tanh"))
         found[f"ignorance_{name}"] = float(unsure["ignorance"].mean())
     return found

@@ -42,6 +42,9 @@ def compute(way, seed):
         return row | dict.fromkeys((*names, "brier", "brier_se"))
     posterior = {name: value[None] for name, value in draws.items()}
     row |= {f"sd{k}": float(draws[f"sd{k}"].mean()) for k in (1, 2, 3)}
-    p = [prediction.predict_groups(posterior, X).mean(axis=(0, 1)) for X in (moons.X_train, moons.X_test)]
+    p = [
+        prediction.predict_groups(posterior, X, activation="tanh").mean(axis=(0, 1))
+        for X in (moons.X_train, moons.X_test)
+    ]
     scores = _fits.score_probabilities(*p, moons)
     return row | {name: value for name, value in scores.items() if not name.endswith("_groups")}

@@ -52,7 +52,7 @@ def unpack(vector):
 
 def split_loss(mean, sd, noise, X, y):
     """Expected negative log likelihood of all points, and KL divergence from the N(0, 1) prior, in nats."""
-    p = prediction.predict_probability(unpack(mean + sd * noise), X)
+    p = prediction.predict_probability(unpack(mean + sd * noise), X, activation="tanh")
     fit = -np.log(np.where(y == 1, p, 1 - p)).sum(axis=1).mean()
     divergence = 0.5 * np.sum(sd**2 + mean**2 - 1 - 2 * np.log(sd))
     return float(fit), float(divergence)
@@ -72,7 +72,9 @@ def compute(batch, start_sd, seed):
 
     fit = sampling.fit_advi(build(batch), N_STEPS, seed=seed, start_sd=start_sd, backend=BACKEND, callbacks=[watch])
     mean, sd = read_parameters(fit.approx)
-    draws = prediction.predict_probability(unpack(mean + sd * rng.normal(size=(1000, 40))), moons.X_test)
+    draws = prediction.predict_probability(
+        unpack(mean + sd * rng.normal(size=(1000, 40))), moons.X_test, activation="tanh"
+    )
     found = {name: round(value, 4) for name, value in metrics.score(draws.mean(axis=0), moons.y_test).items()}
     return found | {
         "printed": round(float(fit.loss[-1000:].mean()), 2),  # what PyMC calls "Average Loss"

@@ -75,7 +75,7 @@ def predict_new(method, X, y, X_test, seed):
     mean, cholesky = learn_priors()[method]
     compiled = _fits.compile_informed().with_data(X=X, labels=y, mean=mean, cholesky=cholesky)
     tree = sampling.sample_nuts(compiled, seed=seed, **_fits.SHORT)
-    return prediction.predict_probability(prediction.flatten_chains(tree["posterior"]), X_test), tree
+    return prediction.predict_probability(prediction.flatten_chains(tree["posterior"]), X_test, activation="tanh"), tree
 
 
 def replace_training(one, X, y):

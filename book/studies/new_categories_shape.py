@@ -63,7 +63,7 @@ def compute(kind, category, n, seed):
         mean, cholesky = learn_priors()[method]
         compiled = compile_five().with_data(X=X, labels=y, mean=mean, cholesky=cholesky)
         tree = sampling.sample_nuts(compiled, seed=seed, **_fits.SHORT)
-        p = prediction.predict_probability(prediction.flatten_chains(tree["posterior"]), one.X_test)
+        p = prediction.predict_probability(prediction.flatten_chains(tree["posterior"]), one.X_test, activation="tanh")
         row |= {f"{method}: {name}": value for name, value in metrics.score(p.mean(axis=0), one.y_test).items()}
         checked = _fits.check_groups([tree], replace_training(one, X, y))
         row |= {f"{method}: {name}": checked[name] for name in ("rhat", "ess", "divergences", "converged")}

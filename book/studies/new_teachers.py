@@ -83,7 +83,7 @@ def compute(teacher, kind, category, n, method, seed):
         source = {name: checked[name.removeprefix("source_")] for name in source}
     compiled = _fits.compile_informed().with_data(X=X, labels=y, mean=mean, cholesky=cholesky)
     tree = sampling.sample_nuts(compiled, seed=seed, **_fits.SHORT)
-    p = prediction.predict_probability(prediction.flatten_chains(tree["posterior"]), one.X_test)
+    p = prediction.predict_probability(prediction.flatten_chains(tree["posterior"]), one.X_test, activation="tanh")
     checked = _fits.check_groups([tree], replace_training(one, X, y))
     found = {name: checked[name] for name in ("rhat", "ess", "ess_tail", "divergences", "converged")}
     return metrics.score(p.mean(axis=0), one.y_test) | found | source

@@ -64,10 +64,10 @@ def compute(n_hidden, data, seed):
 def check_run(tree, moons):
     """Verdict on a run, and the log likelihood of its draws (chain, draw)."""
     posterior = tree["posterior"]
-    p = prediction.predict_groups(posterior, moons.X_train)
+    p = prediction.predict_groups(posterior, moons.X_train, activation="tanh")
     loglik = np.log(np.where(moons.y_train == 1, p, 1 - p)).sum(axis=(2, 3))
     quantities = {
-        "grid": prediction.predict_groups(posterior, GRID),
+        "grid": prediction.predict_groups(posterior, GRID, activation="tanh"),
         "data": p,
         **{f"sd{k}": posterior[f"sd{k}"].values for k in (1, 2, 3)},
         "log likelihood": loglik,

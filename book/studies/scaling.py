@@ -47,11 +47,11 @@ def fit_category(X, y, X_new, mean, sd, seed):
     told = compiled.with_data(X=X, labels=y, mean=mean, cholesky=np.diag(sd))
     tree = sampling.sample_nuts(told, seed=seed, **_fits.SHORT)
     weights = prediction.flatten_chains(tree["posterior"])
-    asked = prediction.predict_probability(weights, np.concatenate([X, _fits.GRID]))
+    asked = prediction.predict_probability(weights, np.concatenate([X, _fits.GRID]), activation="tanh")
     asked = asked.reshape(tree["posterior"].sizes["chain"], -1, asked.shape[1])
     log_likelihood = _fits.log_likelihood(asked[..., : len(y)], y)
     return {
-        "p": prediction.predict_probability(weights, X_new).mean(axis=0),
+        "p": prediction.predict_probability(weights, X_new, activation="tanh").mean(axis=0),
         "verdict": diagnostics.verdict({"data and grid": asked, "log likelihood": log_likelihood}, tree),
         "digest": hashlib.sha256(priors.flatten(weights).tobytes()).hexdigest(),
     }

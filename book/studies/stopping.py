@@ -44,8 +44,8 @@ def list_quantities(posterior):
     _, moons = compile_network()
     shape = posterior["w3"].shape[:2]
     weights = prediction.flatten_chains(posterior)
-    p = prediction.predict_probability(weights, moons.X_train).reshape(*shape, -1)
-    grid = prediction.predict_probability(weights, GRID).reshape(*shape, -1)
+    p = prediction.predict_probability(weights, moons.X_train, activation="tanh").reshape(*shape, -1)
+    grid = prediction.predict_probability(weights, GRID, activation="tanh").reshape(*shape, -1)
     return {"grid": grid, "log likelihood": _fits.log_likelihood(p, moons.y_train)}
 
 

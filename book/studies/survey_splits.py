@@ -79,7 +79,7 @@ def predict_rivals(split, seed):
 def judge(tree, split):
     """The verdict on a run: group sds, probabilities at the training rows, their log likelihood."""
     train = read_rows().take(np.concatenate(split.rows_train))
-    p = tables.predict_rows(tree["posterior"], split, train)
+    p = tables.predict_rows(tree["posterior"], split, train, activation="tanh")
     loglik = np.log(np.where(train.y == 1, p, 1 - p)).sum(axis=-1)
     sds = np.stack([tree["posterior"][name].values for name in ("sd1", "sd2")], axis=-1)
     return diagnostics.verdict({"group sds": sds, "data": p[:, :, ::3], "log likelihood": loglik}, tree)
@@ -96,7 +96,9 @@ def compute(split, seed):
     row |= {"divergences": int(verdict.divergences)}
     row |= {name: bool(getattr(verdict, name)) for name in ("explained", "converged")}
     unseen = rows.take(np.concatenate(new.rows_test))
-    p = tables.predict_rows(tree["posterior"].isel(draw=slice(None, None, THIN)), new, unseen).mean(axis=(0, 1))
+    p = tables.predict_rows(tree["posterior"].isel(draw=slice(None, None, THIN)), new, unseen, activation="tanh").mean(
+        axis=(0, 1)
+    )
     for name, q in (predict_lines(new) | predict_rivals(new, seed)).items():
         gain = np.log(np.where(unseen.y == 1, p, 1 - p)) - np.log(np.where(unseen.y == 1, q, 1 - q))
         row[f"gain over {name}"] = float(gain.mean())

@@ -55,4 +55,4 @@ def compute(data_seed, settings):
     found = diagnostics.verdict(identify(posterior), tree)
     row = {"cpu_seconds": round(sum(spent), 1), "runs": len(spent), "converged": found.converged, "rhat": found.rhat}
     row |= {"ess": found.ess, "ess_tail": found.ess_tail, "divergences": found.divergences}
-    return row | _fits.measure_coverage(lambda X: prediction.predict_groups(posterior, X), moons)
+    return row | _fits.measure_coverage(lambda X: prediction.predict_groups(posterior, X, activation="tanh"), moons)

@@ -77,11 +77,13 @@ def compute(kind, category, seed):
     """Test scores of both priors, and the effective draws, with the first 5, 10, … points."""
     one, row = draw_categories(kind).group(category), {}
     for method, (networks, near) in draw_networks(seed).items():
-        p = prediction.predict_probability(networks, one.X_train[: sizes(kind)[-1]])
+        p = prediction.predict_probability(networks, one.X_train[: sizes(kind)[-1]], activation="tanh")
         loglik = metrics.log_likelihood(p, one.y_train[: sizes(kind)[-1]]).cumsum(axis=1)
         for n in sizes(kind):
             picked, worth = pick(networks, loglik[:, n - 1], near, seed=category)
-            found = metrics.score(prediction.predict_probability(picked, one.X_test).mean(axis=0), one.y_test)
+            found = metrics.score(
+                prediction.predict_probability(picked, one.X_test, activation="tanh").mean(axis=0), one.y_test
+            )
             row |= {f"{method}, {n}: {name}": value for name, value in found.items()}
             row[f"{method}, {n}: effective draws"] = float(worth)
     return row

@@ -187,9 +187,9 @@ def draw_group_sd(name, made):
         sds = {sd: xr.full_like(page["posterior"][sd], value) for sd, value in fixed.items()}
         fit = page if factor == 1 else run_cells(made.chapter, made.last, change, fixed=fixed, sds=sds)
         posterior, patients = fit["posterior"], fit["patients"]
-        asked = prediction.predict_groups(posterior, data.grid(8))
+        asked = prediction.predict_groups(posterior, data.grid(8), activation="tanh")
         verdict = diagnostics.verdict({"grid": asked}, fit["trace"])
-        p_test = prediction.predict_groups(posterior, patients.X_test).mean(axis=(0, 1))
+        p_test = prediction.predict_groups(posterior, patients.X_test, activation="tanh").mean(axis=(0, 1))
         right = metrics.score(p_test.ravel(), patients.y_test.ravel())["accuracy"]
         print(factor, right, verdict)
         surface = fit["p_grid"].mean(axis=(0, 1))
@@ -228,9 +228,11 @@ def draw_new_category(name, made):
                 if not verdict["converged"]:
                     raise SystemExit(f"{prior}, {n} points: {verdict}; a fit that fails is not shown")
                 weights = prediction.flatten_chains(tree["posterior"])
-            p_test = prediction.predict_probability(weights, new.X_test).mean(axis=0)
+            p_test = prediction.predict_probability(weights, new.X_test, activation="tanh").mean(axis=0)
             found[prior] = metrics.score(p_test, new.y_test)["accuracy"]
-            plots.plot_surface(prediction.predict_probability(weights, data.grid(40)).mean(axis=0), ax)
+            plots.plot_surface(
+                prediction.predict_probability(weights, data.grid(40), activation="tanh").mean(axis=0), ax
+            )
             if n:
                 plots.plot_points(new.X_train[:n], new.y_train[:n], ax, size=26, label=False)
             ax.set_title(f"{prior}: {found[prior]:.0f} % right" if n else f"{prior}, before any moment", fontsize=10)
@@ -362,7 +364,7 @@ def draw_cover(name, made):
     """Noise and ignorance of chapter 2's network, as its four chains of NUTS know them."""
     page, extent = run_page(made.chapter, made.last), 4
     weights = prediction.flatten_chains(page["thinned"])
-    p = prediction.predict_probability(weights, data.grid(100, extent=extent))
+    p = prediction.predict_probability(weights, data.grid(100, extent=extent), activation="tanh")
     doubt, patient = metrics.split_uncertainty(p), page["patient"]
     fig, axes = plt.subplots(1, 2, figsize=(7.4, 3.4), sharey=True)
     for ax, (part, vmax) in zip(axes, {"noise": 1, "ignorance": 0.6}.items(), strict=True):

@@ -92,7 +92,7 @@ def test_installed_it_is_small_and_finds_its_posteriors(run_alone, tmp_path):
     assert said == "(500, 2) hbnn.reference.scoring\n"
 
 
-CORE = "fuse, check_model, sample_nuts, verdict, predict_groups, score, align"
+CORE = "fuse, check_model, sample_nuts, verdict, predict, score, align"
 
 
 def test_each_layer_can_be_imported_alone_and_a_missing_extra_is_named(run_alone):

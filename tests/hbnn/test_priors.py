@@ -112,10 +112,10 @@ def test_a_network_can_be_fitted_to_any_few_points():
     for case, (X, y) in CASES.items():
         tree = sampling.sample_nuts(compiled.with_data(X=X, labels=y), seed=1, **SETTINGS)
         weights = prediction.flatten_chains(tree["posterior"])
-        assert np.isfinite(prediction.predict_probability(weights, data.grid(5))).all(), case
+        assert np.isfinite(prediction.predict_probability(weights, data.grid(5), activation="tanh")).all(), case
         assert not tree["sample_stats"]["diverging"].any(), case
         if case == "one class":
-            p = prediction.predict_probability(weights, X).mean(axis=0)
+            p = prediction.predict_probability(weights, X, activation="tanh").mean(axis=0)
             assert ((p > 0.5) & (p < 0.999)).all()
 
 
@@ -126,9 +126,9 @@ def test_categories_are_sampled_and_predicted_one_by_one():
     trees = sampling.sample_groups(compiled, moons.X_train[[0, 0, 1]], moons.y_train[[0, 0, 1]], seed=1, **SETTINGS)
     weights = prediction.join_groups(trees)
     assert (weights["w1"][:, :, 0] != weights["w1"][:, :, 1]).any()
-    p = prediction.predict_groups(weights, moons.X_test[[0, 0, 1]])
+    p = prediction.predict_groups(weights, moons.X_test[[0, 0, 1]], activation="tanh")
     one = {name: w[:, :, 2].reshape(-1, *w.shape[3:]) for name, w in weights.items()}
-    expected = prediction.predict_probability(one, moons.X_test[1])
+    expected = prediction.predict_probability(one, moons.X_test[1], activation="tanh")
     np.testing.assert_allclose(p[:, :, 2].reshape(200, -1), expected, rtol=1e-12)
 
 

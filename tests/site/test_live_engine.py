@@ -193,9 +193,11 @@ def test_predictions_are_the_networks_own_and_the_log_likelihood_that_of_the_lab
         assert names[at + n] == f"log sd{k}"
         weights[f"w{k}"] = (mu.reshape(shape) + np.exp(sd) * z.reshape(3, *shape))[None, None]
         at += 4 * n + 1
-    wanted = prediction.predict_groups(weights, GRID)[0, 0]
+    wanted = prediction.predict_groups(weights, GRID, activation="tanh")[0, 0]
     np.testing.assert_allclose(found, wanted[groups, np.arange(len(GRID))], rtol=1e-12)
-    p = prediction.predict_groups(weights, np.array(options["X"]))[0, 0][options["group"], np.arange(len(options["y"]))]
+    p = prediction.predict_groups(weights, np.array(options["X"]), activation="tanh")[0, 0][
+        options["group"], np.arange(len(options["y"]))
+    ]
     assert loglik == pytest.approx(np.log(np.where(options["y"], p, 1 - p)).sum())
 
 
@@ -247,7 +249,7 @@ def draw_reference(model, name):
     posterior = sampling.sample_nuts(sampling.compile_nuts(fuse(model)), **settings)["posterior"]
     if name == "flat":
         posterior = {key: posterior[key].values[:, :, None] for key in ("w1", "w2", "w3")}
-    return prediction.predict_groups(posterior, GRID)[:, :, -1]
+    return prediction.predict_groups(posterior, GRID, activation="tanh")[:, :, -1]
 
 
 def summarise(draws):

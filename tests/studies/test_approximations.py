@@ -65,11 +65,13 @@ def test_near_the_mode_the_linearised_network_is_the_network():
         linear = _approximations.predict_linearised(model, mode, size * shifts, moons.X_test)
         draws = _approximations._constrain(model, mode + size * shifts)
         posterior = {name: values[None] for name, values in draws.items()}
-        gaps.append(abs(linear - _approximations.prediction.predict_groups(posterior, moons.X_test)[0]).max())
+        gaps.append(
+            abs(linear - _approximations.prediction.predict_groups(posterior, moons.X_test, activation="tanh")[0]).max()
+        )
     assert gaps[1] < gaps[0] / 50  # the error falls with the square
     # a saturated network, whose probabilities round to 0 and 1; its logits, which are linearised, do not
     draws = {name: values[None] for name, values in _approximations._constrain(model, 30 * np.ones((2, n))).items()}
-    p = _approximations.prediction.predict_groups(draws, moons.X_test)[0]
+    p = _approximations.prediction.predict_groups(draws, moons.X_test, activation="tanh")[0]
     linear = _approximations.predict_linearised(model, 30 * np.ones(n), np.zeros((2, n)), moons.X_test)
     assert p.max() == 1
     np.testing.assert_allclose(linear, p, rtol=1e-12)

@@ -151,6 +151,7 @@ def fuse(model: pm.Model, *, strict: bool = True, check: bool = True, dtype: str
             raise
         warnings.warn(str(error), UserWarning, stacklevel=2)
         return model
+    fast._origin = model  # what is asked of a likelihood that is no variable any more
     _LOGGER.info("%s", fast.fusion)
     return fast
 
@@ -165,6 +166,11 @@ def _say_when_slow() -> Iterator[None]:
         yield
     finally:
         timer.cancel()
+
+
+def get_origin(model: pm.Model) -> pm.Model:
+    """The model as it was typed."""
+    return getattr(model, "_origin", model)
 
 
 # --- what is exchanged

@@ -285,7 +285,7 @@ def _compute_flat(data: dict[str, Array], draws: dict[str, Array]) -> dict[str, 
     weights = {name: value.reshape(-1, *value.shape[2:]) for name, value in draws.items()}
 
     def ask(X: Array) -> Floats:
-        return prediction.predict_probability(weights, X).reshape(*lead, -1)
+        return prediction.predict_probability(weights, X, activation="tanh").reshape(*lead, -1)
 
     return {"p": ask(data["X_new"]), "log_lik": _sum_log_likelihood(ask(data["X"]), data["y"])}
 
@@ -296,7 +296,7 @@ def _compute_hierarchical(data: dict[str, Array], draws: dict[str, Array]) -> di
     order = np.argsort(data["group_new"], kind="stable")
     places = data["X_new"][order].reshape(n_groups, -1, 2)
     weights = draws if "w1" in draws else prediction.combine_weights(draws)
-    p = prediction.predict_groups(weights, np.concatenate([data["X"], places], axis=1))
+    p = prediction.predict_groups(weights, np.concatenate([data["X"], places], axis=1), activation="tanh")
     asked = np.empty((*p.shape[:2], len(order)))
     asked[..., order] = p[..., n_obs:].reshape(*p.shape[:2], -1)
     sds = {f"sd{k}": draws[f"sd{k}"] for k in (1, 2, 3)}

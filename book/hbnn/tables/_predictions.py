@@ -196,9 +196,7 @@ def leave_one_out_density(loglik: Floats) -> Floats:
 # --- predictions of rows
 
 
-def predict_rows(
-    posterior: Named, split: Split, rows: Table, *, activation: Literal["tanh", "relu"] = "tanh"
-) -> Floats:
+def predict_rows(posterior: Named, split: Split, rows: Table, *, activation: Literal["tanh", "relu"]) -> Floats:
     """P(y = 1) of each row by the network of its group, in a model of your own that saw a split.
 
     Parameters
@@ -233,7 +231,7 @@ def predict_rows(
     >>> rows = tables.read_table(frame, group="field", features=["rain"], outcome="good")
     >>> split, rng = tables.split_rows(rows, seed=1), np.random.default_rng(1)
     >>> weights = {"w1": rng.normal(size=(4, 25, 3, 1, 5)), "w2": rng.normal(size=(4, 25, 3, 5))}
-    >>> tables.predict_rows(weights, split, rows).shape
+    >>> tables.predict_rows(weights, split, rows, activation="tanh").shape
     (4, 25, 60)
     """
     if rows.kind not in (None, "binary"):

@@ -81,8 +81,8 @@ def diagnose(posterior, X, y):
         name: (("chain", "draw", *(f"{name}_{k}" for k in range(value.ndim - 2))), value)
         for name, value in posterior.items()
     })  # fmt: skip
-    p = prediction.predict_groups(named, X)
+    p = prediction.predict_groups(named, X, activation="tanh")
     loglik = np.log(np.where(y == 1, p, 1 - p)).sum(axis=(2, 3))
     sds = [posterior[f"sd{layer}"] for layer in peers.LAYERS]
-    quantities = [prediction.predict_groups(named, GRID), p, np.stack([*sds, loglik], axis=-1)]
+    quantities = [prediction.predict_groups(named, GRID, activation="tanh"), p, np.stack([*sds, loglik], axis=-1)]
     return diagnostics.diagnose(np.concatenate([values.reshape(*p.shape[:2], -1) for values in quantities], axis=-1))

@@ -28,7 +28,7 @@ def rows(frame):
 
 @pytest.fixture
 def draws(rows):
-    return tables.predict_rows(make_posterior(), tables.split_rows(rows, seed=0), rows)
+    return tables.predict_rows(make_posterior(), tables.split_rows(rows, seed=0), rows, activation="tanh")
 
 
 def make_posterior(n_groups=3, bias=False):
@@ -64,12 +64,12 @@ def test_an_unknown_group_and_other_features_cannot_be_predicted(frame, rows):
     split, posterior = tables.split_rows(rows, seed=0), make_posterior()
     new = tables.read_table(frame.replace({"town": {"Bonn": "Bon"}}), **GOOD)
     with pytest.raises(ValueError, match=r"group 'Bon' .*Did you mean 'Bonn'\?"):
-        tables.predict_rows(posterior, split, new)
+        tables.predict_rows(posterior, split, new, activation="tanh")
     turned = tables.read_table(frame, **(GOOD | {"features": ["income", "age"]}))
     with pytest.raises(ValueError, match=r"\('income', 'age'\); wanted: \('age', 'income'\)"):
-        tables.predict_rows(posterior, split, turned)
+        tables.predict_rows(posterior, split, turned, activation="tanh")
     with pytest.raises(ValueError, match="2 groups; wanted: 3"):
-        tables.predict_rows(make_posterior(n_groups=2), split, rows)
+        tables.predict_rows(make_posterior(n_groups=2), split, rows, activation="tanh")
 
 
 # --- the file
