@@ -34,7 +34,7 @@ from hbnn._checks import check_images, refuse_masked
 from hbnn._refused import Refused
 from hbnn._types import Array, Floats, Named
 from hbnn.fusion._fuse import get_origin
-from hbnn.fusion._inputs import find_inputs, get_data, list_data, list_equal, list_indices, walk_to
+from hbnn.fusion._inputs import find_inputs, find_masks, get_data, list_data, list_equal, list_indices, walk_to
 from hbnn.fusion._read import describe
 
 WEIGHTS = ("w1", "w2", "w3")
@@ -68,9 +68,11 @@ def predict(
         New points in place of those that the networks were trained on, which may be `pm.Data` or a plain array, of the
         same shape but for the number of points. Without their axis of groups: the same points for every group. Inputs
         that are unknowns of the model are replaced as well. A dict has new values of `pm.Data` by their names, as
-        `pm.set_data` takes them, and may be of any of them. None: the data that the model has.
+        `pm.set_data` takes them, and may be of any of them. None: the data that the model has. Of an outcome under a
+        mask, ``logit[mask]``, an array has all points, and else those under the mask count.
     groups : array_like of int, shape (obs,), optional
-        The number of the group of each new row, where weights are indexed by rows, ``w[group]``.
+        The number of the group of each new row, where weights are indexed by rows, ``w[group]``; or where points have
+        an axis of groups, for rows X (obs, feature) of these groups in any order.
     name : str, optional
         Of an observed variable or a deterministic one. None: the only observed variable with a network.
 
@@ -86,7 +88,8 @@ def predict(
     Refused
         (a ValueError) When no network is found, or several arrays could be its inputs.
     ValueError
-        For new data that do not fit, and draws that lack a variable; where other data have a row for each point.
+        For new data that do not fit, and draws that lack a variable, or were made with other data than the model has
+        now; where other data have a row for each point.
 
     Examples
     --------
@@ -107,16 +110,23 @@ def predict(
     """
     if not isinstance(model, pm.Model):
         raise TypeError(f"model is a {type(model).__name__}; wanted: a pm.Model")
-    name, mean, unknowns = _read_outcome(model, name)
+    name, mean, unknowns, computed = _read_outcome(model, name)
     posterior = _read_posterior(draws)
+    if groups is not None and X is not None and not isinstance(X, Mapping):
+        inputs = find_inputs(name, mean, unknowns)
+        if (inputs.groups, inputs.rows) == ([0], [1]) and inputs.root not in unknowns:
+            stack, where = _stack_rows(X, groups, get_data(inputs.root).shape[0])
+            p = predict(model, draws, stack, name=name)
+            return xr.DataArray(p.values[:, :, *where], p[:, :, 0, 0].coords, ("chain", "draw", "obs"), name)
     fresh, n_rows, wanted = _place_data(model, name, mean, unknowns, X, groups, posterior)
     used = [v for v in walk_to(mean, {*unknowns, *fresh}) if v in unknowns and v not in fresh]
     if lacking := [v.name for v in used if v.name not in posterior]:
         raise ValueError(f"draws lack {', '.join(lacking)}; wanted: all unknowns that {name} is computed of")
-    flat = [posterior[v.name].transpose("chain", "draw", ...).values for v in used]
-    n_chains, n_draws = posterior.sizes["chain"], posterior.sizes["draw"]
-    flat = [values.reshape(n_chains * n_draws, *values.shape[2:]) for values in flat]
-    compute = _compile_mean(mean, used, fresh)
+    flat = [_flatten(posterior[v.name]) for v in used]
+    if fresh:
+        inside = set(walk_to(mean, unknowns))
+        _compare_computed([v for v in computed if v in inside], unknowns, fresh, posterior)
+    compute = _compile_mean(mean, used, fresh, is_masked=X is None or isinstance(X, Mapping))
     try:
         if n_rows:  # with fewer or more points than the model has: nothing else may have a row for each
             compute(*[values[:1] for values in flat], *[new.resize(n_rows) for new in fresh.values()])
@@ -126,7 +136,7 @@ def predict(
         also = f"; and {', '.join(sorted(others))}, with {n_rows} rows, exchanged by name as well" if others else ""
         said = str(error).splitlines()[0]
         raise ValueError(f"{name} cannot be computed of the new data ({said}); wanted: {wanted}{also}") from error
-    p = p.reshape(n_chains, n_draws, *p.shape[1:])
+    p = p.reshape(posterior.sizes["chain"], posterior.sizes["draw"], *p.shape[1:])
     dims = get_origin(model).named_vars_to_dims.get(name, ())
     dims = ["chain", "draw", *dims, *(f"{name}_dim_{k}" for k in range(len(dims), p.ndim - 2))]
     coords = posterior[[v.name for v in used]].coords
@@ -150,8 +160,10 @@ class _New:
         return array
 
 
-def _read_outcome(model: pm.Model, name: str | None) -> tuple[str, Variable, list[Variable]]:
-    """A variable's name, its mean as typed, of the data that the model has now, and the unknowns of the model."""
+def _read_outcome(model: pm.Model, name: str | None) -> tuple[str, Variable, list[Variable], list[Variable]]:
+    """A variable's name, its mean as typed, of the data that the model has now, the model's unknowns, and what it
+    computes by name.
+    """
     typed = get_origin(model)
     if any(isinstance(v.owner.op, MinibatchOp) for v in ancestors(typed.basic_RVs) if v.owner):
         typed = remove_minibatched_nodes(typed)
@@ -165,8 +177,8 @@ def _read_outcome(model: pm.Model, name: str | None) -> tuple[str, Variable, lis
     mean = _get_mean(variable) if variable in typed.observed_RVs else variable
     now = {data: model[data.name] for data in typed.data_vars}
     now |= {rv: typed.rvs_to_values[rv] for rv in typed.observed_RVs}
-    mean, *unknowns = clone_replace([mean, *typed.free_RVs], now)
-    return name, mean, unknowns
+    mean, *others = clone_replace([mean, *typed.free_RVs, *typed.deterministics], now)
+    return name, mean, others[: len(typed.free_RVs)], others[len(typed.free_RVs) :]
 
 
 MEANS = {NormalRV: 0, StudentTRV: 1, CategoricalRV: 0}  # which parameter is the mean, or the probabilities
@@ -194,6 +206,29 @@ def _read_posterior(draws: xr.Dataset | xr.DataTree) -> xr.Dataset:
             f"draws is a {type(draws).__name__} without chains; wanted: a DataTree or Dataset (chain, draw, …)"
         )
     return found
+
+
+def _flatten(values: xr.DataArray) -> Array:
+    """Draws of all chains, (chain * draw, …)."""
+    array = values.transpose("chain", "draw", ...).values
+    return array.reshape(-1, *array.shape[2:])
+
+
+def _compare_computed(
+    computed: list[Variable], unknowns: list[Variable], fresh: Mapping[Variable, _New], posterior: xr.Dataset
+) -> None:
+    """ValueError where the draws hold another value than the model computes of the first of them: it has other data."""
+    for var in computed:
+        below = list(walk_to(var, unknowns))
+        if var.name not in posterior or any(v in fresh for v in below):
+            continue
+        used = [v for v in below if v in unknowns]
+        first = _compile_mean(var, used, {})(*[_flatten(posterior[v.name])[:1] for v in used])[0] if used else None
+        if first is not None and not np.allclose(first, _flatten(posterior[var.name])[0], rtol=1e-3, atol=1e-4):
+            raise ValueError(
+                f"{var.name} is not what the model computes of these draws now; wanted: draws that are unchanged, and "
+                "the data that they were sampled with, by their names in X, or set by pm.set_data"
+            )
 
 
 def _place_data(
@@ -230,13 +265,31 @@ def _place_data(
             else "groups came, but no weights are indexed by rows, w[group]; wanted: X alone"
         )
     if indices:
-        number = _to_numbers(groups, "groups", indices[0])
-        if number.shape != array.shape[inputs.rows[0] : inputs.rows[0] + 1] or number.dtype.kind not in "iu":
-            raise ValueError(f"groups is {number.dtype} {number.shape}; wanted: an integer for each row of X")
-        if (number < 0).any():
-            raise ValueError(f"groups holds {number.min()}; wanted: numbers from 0 on")
-        fresh |= dict.fromkeys(list_equal(indices[0], data), _New(number, [0]))
+        fresh |= dict.fromkeys(list_equal(indices[0], data), _New(_check_groups(groups, len(array)), [0]))
     return fresh, n_rows, wanted
+
+
+def _check_groups(groups: Any, n_rows: int) -> Array:
+    number = np.asarray(groups)
+    if number.shape != (n_rows,) or number.dtype.kind not in "iu":
+        raise ValueError(f"groups is {number.dtype} {number.shape}; wanted: an integer for each row of X")
+    if (number < 0).any():
+        raise ValueError(f"groups holds {number.min()}; wanted: numbers from 0 on")
+    return number
+
+
+def _stack_rows(X: ArrayLike, groups: ArrayLike, n_groups: int) -> tuple[Array, tuple[Array, Array]]:
+    """Rows (obs, feature) as (group, obs, feature), with zeros below the last of a group, and where each is there."""
+    X = np.asarray(X, dtype=float)
+    number = _check_groups(groups, len(X))
+    if number.max() >= n_groups:
+        raise ValueError(f"groups holds {number.max()}; wanted: numbers below {n_groups}")
+    place = np.zeros_like(number)
+    for g in range(n_groups):
+        place[number == g] = np.arange(np.sum(number == g))
+    stack = np.zeros((n_groups, place.max() + 1, *X.shape[1:]))
+    stack[number, place] = X
+    return stack, (number, place)
 
 
 def _place_named(
@@ -295,10 +348,14 @@ def _write_out(fgraph: FunctionGraph, node: Apply) -> Any:
     return plain and [plain(*node.inputs)]
 
 
-def _compile_mean(mean: Variable, used: list[Variable], fresh: Mapping[Variable, _New]) -> Callable[..., Array]:
+def _compile_mean(
+    mean: Variable, used: list[Variable], fresh: Mapping[Variable, _New], *, is_masked: bool = True
+) -> Callable[..., Array]:
     """A function of draws, in an axis in front, and of new data, of any number of points and groups."""
     copies = {v: v.type() for v in (*used, *fresh)}
     value = clone_replace(mean, copies)
+    if not is_masked:
+        value = clone_replace(value, find_masks(value, [copies[v] for v in used]), rebuild_strict=False)
     value = rewrite_graph(value, include=(), clone=False, custom_rewrite=dfs_rewriter(_write_out))
     shapes = {v: [1 if n == 1 else None for n in v.type.shape] for v in copies}
     for v, new in fresh.items():

@@ -44,9 +44,10 @@ def read_rows():
 
 @lru_cache
 def compile_network():
-    """The network, compiled with the rows of a first split; others have other rows, and as many."""
+    """The network of the rows of a first split, and compiled; others have other rows, and as many."""
     split = tables.split_rows(read_rows(), seed=1, max_train=MAX_TRAIN)
-    return sampling.compile_nuts(fuse(models.hierarchical_bnn(split.X_train, split.y_train, **NETWORK)))
+    model = models.hierarchical_bnn(split.X_train, split.y_train, **NETWORK)
+    return model, sampling.compile_nuts(fuse(model))
 
 
 def add_columns(X):
@@ -79,7 +80,7 @@ def predict_rivals(split, seed):
 def judge(tree, split):
     """The verdict on a run: group sds, probabilities at the training rows, their log likelihood."""
     train = read_rows().take(np.concatenate(split.rows_train))
-    p = tables.predict_rows(tree["posterior"], split, train, activation="tanh")
+    p = tables.predict_rows(compile_network()[0], tree, split, train)
     loglik = np.log(np.where(train.y == 1, p, 1 - p)).sum(axis=-1)
     sds = np.stack([tree["posterior"][name].values for name in ("sd1", "sd2")], axis=-1)
     return diagnostics.verdict({"group sds": sds, "data": p[:, :, ::3], "log likelihood": loglik}, tree)
@@ -90,15 +91,14 @@ def compute(split, seed):
     rows = read_rows()
     new = tables.split_rows(rows, seed=split, max_train=MAX_TRAIN)
     X, y, _ = models.stack_groups(new.X_train, new.y_train)
-    tree = sampling.sample_nuts(compile_network().with_data(X=X, labels=y), seed=seed, **SAMPLER)
+    tree = sampling.sample_nuts(compile_network()[1].with_data(X=X, labels=y), seed=seed, **SAMPLER)
     verdict = judge(tree, new)
     row = {name: float(getattr(verdict, name)) for name in ("rhat", "ess", "ess_tail")}
     row |= {"divergences": int(verdict.divergences)}
     row |= {name: bool(getattr(verdict, name)) for name in ("explained", "converged")}
     unseen = rows.take(np.concatenate(new.rows_test))
-    p = tables.predict_rows(tree["posterior"].isel(draw=slice(None, None, THIN)), new, unseen, activation="tanh").mean(
-        axis=(0, 1)
-    )
+    thin = tree["posterior"].isel(draw=slice(None, None, THIN))
+    p = tables.predict_rows(compile_network()[0], thin, new, unseen).mean(axis=(0, 1))
     for name, q in (predict_lines(new) | predict_rivals(new, seed)).items():
         gain = np.log(np.where(unseen.y == 1, p, 1 - p)) - np.log(np.where(unseen.y == 1, q, 1 - q))
         row[f"gain over {name}"] = float(gain.mean())

@@ -132,6 +132,17 @@ def test_points_without_groups_are_the_same_for_each_and_draws_may_be_of_some_gr
     np.testing.assert_allclose(predict(model, draws.isel(parts), NEW_ROWS), every[:, :, [2]], rtol=1e-12)
 
 
+@pytest.mark.parametrize("has_mask", [False, True])
+def test_rows_of_groups_in_an_axis_are_sorted_into_it(has_mask):
+    parts = [STACKS[0], STACKS[1][:2], STACKS[2]] if has_mask else STACKS
+    model = models.hierarchical_bnn(parts, [[0] * len(X) for X in parts], n_hidden=(4,), bias=True)
+    draws, order = draw(model), [7, 0, 3, 1, 8, 2]
+    found = predict(model, draws, ROWS[order], groups=GROUP[order])
+    for k, row in enumerate(order):
+        every = predict(model, draws, ROWS[[row]])
+        np.testing.assert_allclose(found[:, :, k], every[:, :, GROUP[row], 0], rtol=1e-12)
+
+
 def test_blocks_of_draws_are_joined(monkeypatch):
     model = build(type_rows, ROWS, GROUP)
     draws = draw(model)
@@ -252,6 +263,20 @@ def test_draws_that_lack_an_unknown_are_named():
     model = build(type_rows, ROWS, GROUP)
     with pytest.raises(ValueError, match="draws lack b2_mu; wanted"):
         predict(model, draw(model).drop_vars("b2_mu"))
+
+
+def test_draws_that_were_made_with_other_data_are_noticed():
+    with pm.Model() as model:
+        shift = pm.Data("shift", np.zeros(4))
+        w2 = pm.Deterministic("w2", shift + pm.Normal("z", shape=4))
+        pm.Normal("y", pm.math.tanh(ROWS @ pm.Normal("w1", shape=(2, 4))) @ w2, 1, observed=np.zeros(9))
+    draws = draw(model)
+    draws["w2"] = 3 + draws["z"]
+    with pytest.raises(ValueError, match="w2 is not what the model computes of these draws now"):
+        predict(model, draws, NEW_ROWS)
+    pm.set_data({"shift": np.full(4, 3.0)}, model=model)
+    expected = np.tanh(NEW_ROWS @ draws["w1"].values) @ draws["w2"].values[..., None]
+    np.testing.assert_allclose(predict(model, draws, NEW_ROWS), expected[..., 0], rtol=1e-12)
 
 
 # --- plain weights

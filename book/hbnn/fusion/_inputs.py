@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant, Variable
-from pytensor.graph.traversal import walk
+from pytensor.graph.traversal import ancestors, walk
+from pytensor.tensor.basic import Nonzero
 from pytensor.tensor.subtensor import AdvancedSubtensor, indices_from_subtensor
 
 from hbnn._refused import Refused
@@ -76,6 +77,18 @@ def list_indices(mean: Variable, unknowns: Collection[Variable]) -> list[Variabl
                 if isinstance(index, Variable) and index.ndim == 1 and index.type.dtype != "bool":
                     found += list_data(index, unknowns)
     return list_distinct(found)
+
+
+def find_masks(mean: Variable, unknowns: Collection[Variable]) -> dict[Variable, Variable]:
+    """What is taken out under a mask of the data, ``logit[mask]``, and the whole of it."""
+    found: dict[Variable, Variable] = {}
+    for v in walk_to(mean, unknowns):
+        if is_made_by(v, AdvancedSubtensor) and set(unknowns) & set(ancestors(v.owner.inputs[:1])):
+            source, *rest = v.owner.inputs
+            mask = indices_from_subtensor(rest, v.owner.op.idx_list)[0]
+            if isinstance(mask, Variable) and (is_made_by(mask, Nonzero) or mask.type.dtype == "bool"):
+                found[v] = source
+    return found
 
 
 def find_inputs(name: str, mean: Variable, unknowns: Collection[Variable]) -> Inputs:

@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import pymc as pm
+import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, expit, logsumexp, ndtr, ndtri, stdtr, stdtrit
 from scipy.stats import nbinom, norm, t
@@ -14,7 +16,7 @@ from scipy.stats import nbinom, norm, t
 from hbnn import diagnostics, metrics
 from hbnn import prediction as networks
 from hbnn._refused import Refused
-from hbnn._types import Floats, Named
+from hbnn._types import Floats
 from hbnn.tables._splits import Split
 from hbnn.tables._table import FIGURES, NUMBERS, REAL_FIGURES, Kind, Table, find_groups, name_figures
 
@@ -196,18 +198,18 @@ def leave_one_out_density(loglik: Floats) -> Floats:
 # --- predictions of rows
 
 
-def predict_rows(posterior: Named, split: Split, rows: Table, *, activation: Literal["tanh", "relu"]) -> Floats:
-    """P(y = 1) of each row by the network of its group, in a model of your own that saw a split.
+def predict_rows(model: pm.Model, draws: xr.Dataset | xr.DataTree, split: Split, rows: Table) -> Floats:
+    """The mean outcome of each row by the network of its group, in a model of your own that saw a split.
 
     Parameters
     ----------
-    posterior : dict or Dataset
-        As in `prediction.predict_groups`.
+    model : pm.Model
+        Typed or fused, as in `hbnn.predict`; its groups are those of the split, in an axis or in rows.
+    draws : Dataset or DataTree
+        Of its free variables, (chain, draw, …).
     split : Split
     rows : Table
         The same table or another one with the same features; an outcome is not used.
-    activation : {"tanh", "relu"}
-        As in `prediction.predict_groups`.
 
     Returns
     -------
@@ -219,34 +221,30 @@ def predict_rows(posterior: Named, split: Split, rows: Table, *, activation: Lit
     Refused
         For other features, or in another order, and an unknown group.
     ValueError
-        For a posterior of other groups.
+        As `hbnn.predict`.
 
     Examples
     --------
-    Draws of weights of the right shapes stand for a posterior:
+    Draws from the prior stand for a posterior:
 
     >>> import numpy as np
+    >>> import pymc as pm
     >>> from hbnn import tables
     >>> frame = tables.example_frame()
     >>> rows = tables.read_table(frame, group="field", features=["rain"], outcome="good")
-    >>> split, rng = tables.split_rows(rows, seed=1), np.random.default_rng(1)
-    >>> weights = {"w1": rng.normal(size=(4, 25, 3, 1, 5)), "w2": rng.normal(size=(4, 25, 3, 5))}
-    >>> tables.predict_rows(weights, split, rows, activation="tanh").shape
-    (4, 25, 60)
+    >>> split = tables.split_rows(rows, seed=1)
+    >>> X, y = np.concatenate(split.X_train), np.concatenate(split.y_train)
+    >>> g = np.repeat(range(3), [len(labels) for labels in split.y_train])
+    >>> with pm.Model() as model:
+    ...     w1, w2 = pm.Normal("w1", shape=(3, 5)), pm.Normal("w2", shape=(3, 5))
+    ...     logit = (pm.math.tanh(X * w1[g]) * w2[g]).sum(axis=1)
+    ...     labels = pm.Bernoulli("y", logit_p=logit, observed=y)
+    ...     tree = pm.sample_prior_predictive(25, random_seed=1)
+    >>> tables.predict_rows(model, tree["prior"], split, rows).shape
+    (1, 25, 60)
     """
-    if rows.kind not in (None, "binary"):
-        raise Refused(f"rows of kind {rows.kind!r}; wanted: two classes")
     group = find_groups(rows, split.features, split.groups)
-    weights: dict[str, Any] = dict(posterior if "w1" in posterior else networks.combine_weights(posterior))
-    n_chains, n_draws, n_groups = weights["w1"].shape[:3]
-    if n_groups != len(split.groups):
-        raise ValueError(f"posterior has {n_groups} groups; wanted: {len(split.groups)}, as in the split")
-    p = np.empty((n_chains, n_draws, len(rows.values)))
-    for g in range(n_groups):
-        where = np.flatnonzero(group == g)
-        own = {name: values[:, :, [g]] for name, values in weights.items()}
-        p[:, :, where] = networks.predict_groups(own, split.scale(rows.values[where]), activation=activation)[:, :, 0]
-    return p
+    return networks.predict(model, draws, split.scale(rows.values), groups=group).values
 
 
 def count_sd(mean: Floats, dispersion: Floats | float) -> Floats:

@@ -6,6 +6,8 @@ from unittest.mock import Mock
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
+from bookkit import models
 from hbnn import metrics, prediction, tables
 from hbnn.tables import _compare, _predictions
 from made import make_fit, make_people, make_rows, read_tenants
@@ -28,48 +30,42 @@ def rows(frame):
 
 @pytest.fixture
 def draws(rows):
-    return tables.predict_rows(make_posterior(), tables.split_rows(rows, seed=0), rows, activation="tanh")
-
-
-def make_posterior(n_groups=3, bias=False):
-    """Draws of a hierarchical network with two layers of three units, as if from two chains."""
-    rng, posterior = np.random.default_rng(0), {}
-    for k, shape in enumerate([(2, 3), (3, 3), (3,)], 1):
-        posterior[f"sd{k}"] = abs(rng.normal(size=(2, 5)))
-        posterior[f"mu{k}"] = rng.normal(size=(2, 5, *shape))
-        posterior[f"z{k}"] = rng.normal(size=(2, 5, n_groups, *shape))
-        if bias:
-            posterior[f"bias_mu{k}"] = rng.normal(size=(2, 5, *shape[1:]))
-            posterior[f"bias_z{k}"] = rng.normal(size=(2, 5, n_groups, *shape[1:]))
-    return posterior
+    return np.random.default_rng(0).uniform(size=(2, 5, len(rows.values)))
 
 
 # --- by a model of one's own
 
 
-@pytest.mark.parametrize(("bias", "activation"), [(False, "tanh"), (True, "relu")])
-def test_each_row_is_predicted_by_the_network_of_its_group_which_is_known_by_name(frame, rows, bias, activation):
-    split, posterior = tables.split_rows(rows, seed=0), make_posterior(bias=bias)
-    p = tables.predict_rows(posterior, split, rows, activation=activation)
-    expected = prediction.predict_groups(posterior, split.scale(rows.values), activation=activation)
+@pytest.fixture
+def network(rows):
+    """A split, a model of its rows, and draws."""
+    split = tables.split_rows(rows, seed=0)
+    model = models.hierarchical_bnn(split.X_train, split.y_train, n_hidden=(3, 3), bias=True, activation="relu")
+    rng, shapes = np.random.default_rng(0), model.eval_rv_shapes()
+    values = {rv.name: abs(rng.normal(size=(2, 5, *shapes[rv.name]))) for rv in model.free_RVs}
+    dims = {name: ("chain", "draw", *(f"{name}_{k}" for k in range(v.ndim - 2))) for name, v in values.items()}
+    return split, model, xr.Dataset({name: (dims[name], v) for name, v in values.items()})
+
+
+def test_each_row_is_predicted_by_the_network_of_its_group_which_is_known_by_name(frame, rows, network):
+    split, model, posterior = network
+    p = tables.predict_rows(model, posterior, split, rows)
+    expected = prediction.predict_groups(posterior, split.scale(rows.values), activation="relu")
     for row in (0, 35, 61):
         np.testing.assert_allclose(p[:, :, row], expected[:, :, rows.group[row], row])
     some = frame[frame["town"] != "Bonn"].sample(frac=1, random_state=1).drop(columns="moved")
     new = tables.read_table(some, **(GOOD | {"outcome": None}))
-    found = tables.predict_rows(posterior, split, new, activation=activation)
-    np.testing.assert_allclose(found, p[:, :, new.ids["row"]])
+    np.testing.assert_allclose(tables.predict_rows(model, posterior, split, new), p[:, :, new.ids["row"]])
 
 
-def test_an_unknown_group_and_other_features_cannot_be_predicted(frame, rows):
-    split, posterior = tables.split_rows(rows, seed=0), make_posterior()
+def test_an_unknown_group_and_other_features_cannot_be_predicted(frame, network):
+    split, model, posterior = network
     new = tables.read_table(frame.replace({"town": {"Bonn": "Bon"}}), **GOOD)
     with pytest.raises(ValueError, match=r"group 'Bon' .*Did you mean 'Bonn'\?"):
-        tables.predict_rows(posterior, split, new, activation="tanh")
+        tables.predict_rows(model, posterior, split, new)
     turned = tables.read_table(frame, **(GOOD | {"features": ["income", "age"]}))
     with pytest.raises(ValueError, match=r"\('income', 'age'\); wanted: \('age', 'income'\)"):
-        tables.predict_rows(posterior, split, turned, activation="tanh")
-    with pytest.raises(ValueError, match="2 groups; wanted: 3"):
-        tables.predict_rows(make_posterior(n_groups=2), split, rows, activation="tanh")
+        tables.predict_rows(model, posterior, split, turned)
 
 
 # --- the file
