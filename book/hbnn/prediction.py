@@ -74,7 +74,7 @@ def predict(
         The number of the group of each new row, where weights are indexed by rows, ``w[group]``; or where points have
         an axis of groups, for rows X (obs, feature) of these groups in any order.
     name : str, optional
-        Of an observed variable or a deterministic one. None: the only observed variable with a network.
+        Of an observed variable or a deterministic one. None: the only observed variable.
 
     Returns
     -------
@@ -95,15 +95,13 @@ def predict(
     --------
     >>> import numpy as np
     >>> import pymc as pm
-    >>> import xarray as xr
     >>> from hbnn import predict
     >>> rng = np.random.default_rng(0)
     >>> X, y = rng.normal(size=(50, 2)), rng.integers(2, size=50)
     >>> with pm.Model() as model:
     ...     w1, w2 = pm.Normal("w1", shape=(2, 3)), pm.Normal("w2", shape=3)
-    ...     pm.Bernoulli("y", logit_p=pm.math.maximum(X @ w1, 0) @ w2, observed=y)
+    ...     outcome = pm.Bernoulli("y", logit_p=pm.math.maximum(X @ w1, 0) @ w2, observed=y)
     ...     tree = pm.sample_prior_predictive(20, random_seed=1)
-    y ~ Bernoulli(<constant>, f(w1, w2))
     >>> p = predict(model, tree["prior"], rng.normal(size=(7, 2)))  # at seven new points
     >>> dict(p.sizes)
     {'chain': 1, 'draw': 20, 'y_dim_0': 7}
@@ -117,7 +115,8 @@ def predict(
         if (inputs.groups, inputs.rows) == ([0], [1]) and inputs.root not in unknowns:
             stack, where = _stack_rows(X, groups, get_data(inputs.root).shape[0])
             p = predict(model, draws, stack, name=name)
-            return xr.DataArray(p.values[:, :, *where], p[:, :, 0, 0].coords, ("chain", "draw", "obs"), name)
+            coords = {dim: p[dim] for dim in ("chain", "draw") if dim in p.coords}
+            return xr.DataArray(p.values[:, :, *where], coords, ("chain", "draw", "obs"), name)
     fresh, n_rows, wanted = _place_data(model, name, mean, unknowns, X, groups, posterior)
     used = [v for v in walk_to(mean, {*unknowns, *fresh}) if v in unknowns and v not in fresh]
     if lacking := [v.name for v in used if v.name not in posterior]:
@@ -137,7 +136,7 @@ def predict(
         said = str(error).splitlines()[0]
         raise ValueError(f"{name} cannot be computed of the new data ({said}); wanted: {wanted}{also}") from error
     p = p.reshape(posterior.sizes["chain"], posterior.sizes["draw"], *p.shape[1:])
-    dims = get_origin(model).named_vars_to_dims.get(name, ())
+    dims = get_origin(model).named_vars_to_dims.get(name, ())[: p.ndim - 2]
     dims = ["chain", "draw", *dims, *(f"{name}_dim_{k}" for k in range(len(dims), p.ndim - 2))]
     coords = posterior[[v.name for v in used]].coords
     fit = {dim: coords[dim] for dim, n in zip(dims, p.shape, strict=True) if dim in coords and coords[dim].size == n}
