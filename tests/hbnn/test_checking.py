@@ -294,6 +294,10 @@ RIGHT = {
     "scaled process": lambda: process(1),
     "noise of groups": lambda: gauss(net(), pm.HalfNormal("s", 1, shape=5)[G]),
     "known noise": lambda: gauss(net(), np.exp(X[:, 0])),
+    "vague as in BUGS": lambda: pm.Normal("y", normal("a"), tau=pm.Gamma("tau", 0.001, 0.001), observed=Y),
+    "counts of groups": lambda: pm.Poisson(
+        "y", pm.math.exp(pm.Normal("a", 2, pm.HalfNormal("sd", 1), shape=6)), observed=np.arange(5, 11)
+    ),
     "rows around a mean": lambda: gauss(normal("a", 3) + 15, y=15 + X),
     "loadings, one of them 1": lambda: gauss(X @ pt.set_subtensor(normal("l", 3)[0], 1.0)),
     "mediation": mediation,

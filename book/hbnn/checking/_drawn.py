@@ -106,8 +106,7 @@ def find_collapsed_rows(graph: Graph, run: PriorRun) -> Iterator[Finding]:
             if any(graph.get_number(v) is not None and n in graph.get_number(v).shape for v in ancestors(summed)):
                 yield make_finding(
                     "one value for all rows",
-                    f"{describe(summed[0])} is summed over all axes, so that {outcome.name} has one {describe(var)} "
-                    f"for {n} rows",
+                    f"{describe(summed[0])} is summed over all axes, and {n} rows of {outcome.name} share one value",
                 )
                 break
 

@@ -34,6 +34,7 @@ from pytensor.tensor.type import TensorType
 from hbnn.fusion._read import is_made_by
 
 DRAWS = 50  # of the prior; the limits are coarse, so that these are enough
+VAGUE = 0.01  # the shape of a gamma; half of the draws of gamma(0.001, 0.001) are 0 to a computer (Gelman 2006)
 MOST_CORRELATED = 600  # rows of a MvNormal, of which a covariance is computed at each draw
 
 UNITS = ps.Tanh | ps.Sigmoid | ps.Softplus | ps.Maximum | ps.Switch | ps.Erf | ps.Sin
@@ -147,11 +148,17 @@ def _thin_to_batch(full: Variable, batch: Variable) -> Variable:
     return pt.specify_shape(full[pt.arange(n) * full.shape[0] // n], batch.type.shape)
 
 
+def _is_flat(graph: Graph, variable: ModelVariable) -> bool:
+    """Whether a prior says nothing and is meant so: flat, or BUGS's gamma(0.001, 0.001) of a precision."""
+    shape = graph.get_number(variable.params[0]) if variable.kind in ("gamma", "invgamma") else None
+    return isinstance(variable.op, FlatRV | HalfFlatRV) or (shape is not None and bool(np.all(shape <= VAGUE)))
+
+
 class PriorRun:
     """Draws of the prior, and what the outcomes' parameters are at each."""
 
     def __init__(self, graph: Graph, seed: int) -> None:
-        flat = {rv: rv.type() for rv, v in graph.free.items() if isinstance(v.op, FlatRV | HalfFlatRV)}
+        flat = {rv: rv.type() for rv, v in graph.free.items() if _is_flat(graph, v)}
         self.is_proper = not flat
         shapes = graph.compile([rv.shape for rv in flat])()
         ones = [np.ones(shape, rv.type.dtype) for rv, shape in zip(flat, shapes, strict=True)]

@@ -139,7 +139,8 @@ class _RowDependence:
         shapes |= {v.rv: run.draws[0][v.value].shape for v in graph.outcomes}
         self._shapes = [self._broadcast(v, shapes[v.rv]) for v in self._targets]
         self._bases = [
-            [x / np.sqrt(1 + x**2) if x.dtype.kind == "f" else x for x in values] for values in run.prior[:2]
+            [np.nan_to_num(x / np.hypot(1, x), nan=1) if x.dtype.kind == "f" else x for x in values]
+            for values in run.prior[:2]
         ]
 
     def _broadcast(self, target: ModelVariable, shape: tuple[int, ...]) -> tuple[int, ...]:
