@@ -298,8 +298,11 @@ RIGHT = {
     "counts of groups": lambda: pm.Poisson(
         "y", pm.math.exp(pm.Normal("a", 2, pm.HalfNormal("sd", 1), shape=6)), observed=np.arange(5, 11)
     ),
+    "a covariate with gaps": lambda: gauss(
+        normal("b") * pm.Normal("x", normal("m"), pm.HalfNormal("sx", 1), observed=np.ma.masked_less(X[:, 0], -1))
+    ),
     "rows around a mean": lambda: gauss(normal("a", 3) + 15, y=15 + X),
-    "loadings, one of them 1": lambda: gauss(X @ pt.set_subtensor(normal("l", 3)[0], 1.0)),
+    "loadings, one of them 1": lambda: gauss(Y[:, None] * pt.set_subtensor(normal("l", 3)[0], 1.0), y=X),
     "mediation": mediation,
     "no draws": lambda: pm.CustomDist("y", normal("a"), logp=lambda y, a: -((y - a) ** 2), observed=Y),
 } | {f.__name__: f for f in (with_gp, with_ordered, with_mixture, with_survival, with_correlation, with_volatility)}
