@@ -4,6 +4,7 @@ import re
 import time
 from pathlib import Path
 
+import arviz_stats
 import cloudpickle
 import jax
 import numpy as np
@@ -895,25 +896,50 @@ def test_a_fused_model_goes_where_a_model_goes(name):
     compare(GOES_ON[name](model), GOES_ON[name](fast))
 
 
+def sample(sampler, model, **options):
+    options = {"chains": 1, "cores": 1, "progressbar": False} | options
+    return pm.sample(5, tune=5, model=model, nuts_sampler=sampler, random_seed=0, **options)
+
+
+def find_loo(model, tree):
+    pm.compute_log_likelihood(tree, model=model, progressbar=False)
+    return arviz_stats.loo(tree).elpd
+
+
+FUSED_WAYS = {  # what the README says that a fused model takes
+    'pm.sample(nuts_sampler="pymc")': lambda model: sample("pymc", model)["posterior"]["w2"],
+    'pm.sample(nuts_sampler="nutpie")': lambda model: sample("nutpie", model)["posterior"]["w2"],
+    'pm.sample(nuts_sampler="numpyro")': lambda model: sample("numpyro", model)["posterior"]["w2"],
+    'pm.sample(nuts_sampler="blackjax")': lambda model: sample("blackjax", model)["posterior"]["w2"],
+    "pm.sample(cores=2)": lambda model: sample("pymc", model, chains=2, cores=2)["posterior"]["w2"],
+    "pm.fit": lambda model: pm.fit(5, model=model, progressbar=False, random_seed=0).hist,
+    "pm.find_MAP": lambda model: pm.find_MAP(model=model, maxeval=5, progressbar=False)["w2"],
+    "cloudpickle": lambda model: cloudpickle.loads(cloudpickle.dumps(model)).initial_point()["w2"],
+}
+TYPED_WAYS = {  # and what takes the typed one, with the draws of the fused
+    "pm.compute_log_likelihood": lambda model, tree: find_loo(model, tree),
+    "az.loo": lambda model, tree: find_loo(model, tree),
+    "pm.sample_posterior_predictive": lambda model, tree: pm.sample_posterior_predictive(
+        tree, model=model, progressbar=False
+    )["posterior_predictive"]["y"],
+}
+
+
 @pytest.mark.slow
-def test_a_fused_model_can_be_sampled():
+@pytest.mark.filterwarnings("ignore")
+def test_each_way_of_the_readme_takes_the_model_that_it_says():
+    readme = (Path(__file__).parents[3] / "book" / "hbnn" / "README.md").read_text(encoding="utf-8")
+    said = readme.partition("## Which model goes where")[2].partition("\n## ")[0]
+    fused, typed = (re.search(rf"\| {which} +\|(.*)\|", said)[1] for which in ("fused", "typed"))
+    assert set(re.findall("`(.+?)`", fused)) == set(FUSED_WAYS)
+    assert set(re.findall("`(.+?)`", typed)) == set(TYPED_WAYS)
     model = make_rows()
-    with fuse(model, check=False):
-        idata = pm.sample(
-            draws=5,
-            tune=5,
-            chains=1,
-            cores=1,
-            nuts_sampler="pymc",
-            progressbar=False,
-            random_seed=0,
-            compute_convergence_checks=False,
-        )
-        fit = pm.fit(5, progressbar=False, random_seed=0)
-    assert idata.posterior["p"].dims == ("chain", "draw", "row")
-    pm.compute_log_likelihood(idata, model=model, progressbar=False)
-    assert idata.log_likelihood["y"].shape == (1, 5, len(group))
-    assert np.isfinite(fit.hist).all()
+    fast = fuse(model, check=False)
+    for way in FUSED_WAYS.values():
+        assert np.isfinite(way(fast)).all()
+    tree = sample("pymc", fast)
+    for way in TYPED_WAYS.values():
+        assert np.isfinite(way(model, tree)).all()
 
 
 @pytest.mark.slow
