@@ -114,9 +114,9 @@ def predict(
         inputs = find_inputs(name, mean, unknowns)
         if (inputs.groups, inputs.rows) == ([0], [1]) and inputs.root not in unknowns:
             stack, where = _stack_rows(X, groups, get_data(inputs.root).shape[0])
-            p = predict(model, draws, stack, name=name)
-            coords = {dim: p[dim] for dim in ("chain", "draw") if dim in p.coords}
-            return xr.DataArray(p.values[:, :, *where], coords, ("chain", "draw", "obs"), name)
+            all_rows = predict(model, draws, stack, name=name)
+            kept = {dim: all_rows[dim] for dim in ("chain", "draw") if dim in all_rows.coords}
+            return xr.DataArray(all_rows.values[:, :, *where], kept, ("chain", "draw", "obs"), name)
     fresh, n_rows, wanted = _place_data(model, name, mean, unknowns, X, groups, posterior)
     used = [v for v in walk_to(mean, {*unknowns, *fresh}) if v in unknowns and v not in fresh]
     if lacking := [v.name for v in used if v.name not in posterior]:
@@ -332,7 +332,9 @@ def _list_rowwise(
     return data + [v for v in used if n_rows in posterior[v.name].shape[2:]]
 
 
-_IN_NUMPY = {  # of which PyTensor's Python mode would compute one element after the other
+_IN_NUMPY: dict[
+    Any, Callable[..., Any]
+] = {  # of which PyTensor's Python mode would compute one element after the other
     ps.Softplus: lambda z: pt.maximum(z, 0) + pt.log1p(pt.exp(-abs(z))),
     ps.Clip: lambda z, low, high: pt.minimum(pt.maximum(z, low), high),
 }

@@ -129,13 +129,13 @@ def temper(
     data, owners = _read_data(compiled, [0.0, *powers])
     rng = np.random.default_rng(seeds[-1])
     at, holds, tried = np.array(powers, dtype=float), np.arange(len(powers)), []
-    watch, n_burnt = np.array(watch, dtype=int), -(-rounds // 3)
+    seen, n_burnt = np.array(watch, dtype=int), -(-rounds // 3)
     for first in range(0, n_burnt + rounds, _PART):
         n = min(_PART, n_burnt + rounds - first)
         adapts = first < n_burnt
         tried.append(
             _run(compiled.compiled_logp_func.ctypes, points, holds, data, at, step_sizes, scales, lengths,
-                 n, first, adapts, watch, rng)
+                 n, first, adapts, seen, rng)
         )  # fmt: skip
         if first % 100 == 0:
             _LOGGER.info("%d of %d rounds of swaps", first + n, n_burnt + rounds)

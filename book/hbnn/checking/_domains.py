@@ -102,7 +102,7 @@ def _list_checks(variable: ModelVariable, copies: dict[Variable, Variable]) -> l
         nodes = list_nodes([pm.logp(rv, value, warn_rvs=False)])
     except UNREADABLE:  # a distribution without a density, or without one that PyMC can derive
         return []
-    checks = []
+    checks: list[_Check] = []
     for node in nodes:
         # whether a covariance is one is a matter of rounding, and takes its Cholesky factor
         if isinstance(node.op, CheckParameterValue) and "posdef" not in node.op.msg:

@@ -103,7 +103,8 @@ def find_collapsed_rows(graph: Graph, run: PriorRun) -> Iterator[Finding]:
                 if isinstance(node.op, Sum) and node.outputs[0].ndim == 0 and graph.get_unknowns(node.inputs[0])
             ]
             summed = [v for v, shape in zip(sums, run.stack(*(v.shape for v in sums)), strict=True) if n in shape[0]]
-            if any(graph.get_number(v) is not None and n in graph.get_number(v).shape for v in ancestors(summed)):
+            numbers = (graph.get_number(v) for v in ancestors(summed))
+            if any(number is not None and n in number.shape for number in numbers):
                 yield make_finding(
                     "one value for all rows",
                     f"{describe(summed[0])} is summed over all axes, and {n} rows of {outcome.name} share one value",
@@ -185,7 +186,9 @@ def find_outcomes(graph: Graph, run: PriorRun) -> Iterator[Finding]:
             yield finding
         elif (outcome.is_simple or outcome.marginals) and run.is_proper and graph.get_unknowns(outcome.rv):
             draws = [[draw[v] for v in outcome.params] for draw in run.draws] if outcome.is_simple else []
-            draws = draws or list(zip(*run.stack(*outcome.marginals, n_draws=FEW_DRAWS), strict=True))
+            draws = draws or [
+                [*params] for params in zip(*run.stack(*outcome.marginals, n_draws=FEW_DRAWS), strict=True)
+            ]
             is_computed = [bool(graph.get_unknowns(v)) for v in outcome.marginals or outcome.params]
             drawn = [_draw_outcome(outcome, params, is_computed, rng) for params in draws]
             yield from _judge_size(outcome, drawn, run.draws[0][outcome.value].astype(float))

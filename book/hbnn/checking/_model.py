@@ -42,6 +42,7 @@ MOVES = DimShuffle | Reshape | SpecifyShape | ViewOp
 
 
 def _list_distributions(kind: type = Distribution) -> Iterator[type]:
+    below: type
     for below in kind.__subclasses__():
         yield below
         yield from _list_distributions(below)
@@ -72,7 +73,7 @@ class ModelVariable:
         self.cores: Sequence[int] = self.op.ndims_params if is_pure else []
         self.is_univariate = getattr(self.op, "ndim_supp", 1) == 0
         self.is_simple = is_pure and self.is_univariate and bool(self.params)  # NumPy draws it, element by element
-        names = _list_parameter_names(type(self.op)) if self.is_simple else []
+        names = _list_parameter_names(type(self.op)) if self.is_simple else []  # type: ignore[arg-type]
         self._named = dict(zip(names, self.params, strict=True)) if len(names) == len(self.params) else {}
         # of a location and a scale; PyMC has four names for the latter
         other = {"laplace": "b", "logistic": "s", "cauchy": "beta", "gumbel": "beta"}.get(self.kind, "sigma")

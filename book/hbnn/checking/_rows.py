@@ -59,11 +59,11 @@ def find_groups(graph: Graph, run: PriorRun) -> Iterator[Finding]:
     for which, whose in unused.items():
         yield make_finding("group without rows", f"no row uses {which} in {join(whose)}")
     for alike in centred.values():
-        names, counts, (each, *_) = zip(*alike, strict=True)
+        called, counts, (each, *_) = zip(*alike, strict=True)
         if each < FUNNEL_ROWS * sum(counts):
             yield make_finding(
                 "funnel",
-                f"{join(names)}: {sum(counts):g} for each group, drawn around a mean with an unknown sd, and {each:g} "
+                f"{join(called)}: {sum(counts):g} for each group, drawn around a mean with an unknown sd, and {each:g} "
                 "rows to tell; where that sd is small there is no room to move",
             )
 

@@ -43,7 +43,9 @@ def walk_to(var: Variable, unknowns: Collection[Variable]) -> Iterator[Variable]
 
 def list_data(var: Variable, unknowns: Collection[Variable]) -> list[Variable]:
     """The arrays of data among it, `pm.Data` and constants, without those of one number."""
-    found = [v for v in walk_to(var, unknowns) if isinstance(v, Constant | SharedVariable) and getattr(v, "ndim", 0)]
+    found = [
+        v for v in walk_to(var, unknowns) if isinstance(v, Constant | SharedVariable) and bool(getattr(v, "ndim", 0))
+    ]
     return [v for v in found if get_data(v).size > 1]
 
 
