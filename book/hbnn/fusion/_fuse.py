@@ -49,6 +49,7 @@ from hbnn.fusion._read import (
     read_sigmoid,
 )
 from hbnn.fusion._recognise import read_activation
+from hbnn.sampling import is_watched
 
 _LOGGER = logging.getLogger("hbnn")
 
@@ -158,7 +159,10 @@ def fuse(model: pm.Model, *, strict: bool = True, check: bool = True, dtype: str
 
 @contextmanager
 def _say_when_slow() -> Iterator[None]:
-    """A line to the log where the compiler has not been here before."""
+    """A line to the log where the compiler has not been here before, and somebody watches."""
+    if not is_watched():
+        yield
+        return
     timer = threading.Timer(SOON, _LOGGER.warning, ["fuse compiles the network; once on a machine, 10 to 40 seconds"])
     timer.daemon = True
     timer.start()

@@ -787,10 +787,11 @@ pm.Normal('z', pt.maximum(X1 @ w1, 0) @ v, 1, observed=Z1)""")
     assert caplog.messages == [str(fast.fusion)]
 
 
-def test_a_long_compilation_says_so_and_a_short_one_does_not(monkeypatch, caplog):
+def test_a_long_compilation_says_so_to_whoever_watches_and_a_short_one_does_not(monkeypatch, caplog):
     monkeypatch.setattr("hbnn.fusion._fuse._compare_values_and_gradients", lambda *_: time.sleep(0.1))
-    for soon, said in ((0.0, 1), (1.0, 0)):
+    for soon, watched, said in ((0.0, True, 1), (1.0, True, 0), (0.0, False, 0)):
         monkeypatch.setattr("hbnn.fusion._fuse.SOON", soon)
+        monkeypatch.setattr("hbnn.fusion._fuse.is_watched", lambda watched=watched: watched)
         caplog.clear()
         fuse(make(FUSES["@"]))
         assert len(caplog.messages) == said
