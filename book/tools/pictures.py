@@ -223,7 +223,7 @@ def draw_new_category(name, made):
                 weights = page["cut"](mean + normal @ cholesky.T)
             else:
                 tree = page["fit"]((mean, cholesky), new, n)
-                verdict = page["judge"](tree, data.grid(20))
+                verdict = page["judge"](tree, (mean, cholesky), data.grid(20))
                 print(n, prior, verdict)
                 if not verdict["converged"]:
                     raise SystemExit(f"{prior}, {n} points: {verdict}; a fit that fails is not shown")
