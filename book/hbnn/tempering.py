@@ -49,7 +49,6 @@ class Tempered:
     log_likelihood : array, shape (round, power), in nats
     replica : array of int, shape (round, power), which replica each power held
     accepted, swapped : arrays, shape (power,) and (power - 1,), shares of the steps and of the exchanges tried
-    step_sizes : array, shape (power,)
     n_gradients : int
 
     Examples
@@ -67,7 +66,6 @@ class Tempered:
     replica: NDArray[np.int64]
     accepted: Floats
     swapped: Floats
-    step_sizes: Floats
     n_gradients: int
 
     def __str__(self) -> str:
@@ -166,7 +164,7 @@ def temper(
     n_gradients += int(parts[-1].sum())
     cold, watched, logliks, replica, accepted, swapped = (part[-rounds:] for part in parts[:-1])
     shares = accepted.mean(axis=0), np.nanmean(swapped, axis=0)
-    return Tempered(at, cold, watched, logliks, replica, *shares, step_sizes, n_gradients)
+    return Tempered(at, cold, watched, logliks, replica, *shares, n_gradients)
 
 
 def _check_powers(powers: Sequence[float]) -> None:
