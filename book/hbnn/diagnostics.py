@@ -17,6 +17,7 @@ from hbnn._text import join
 from hbnn._types import Array, Floats, Named
 
 ESS_LIMIT = 400  # draws
+_KINDS = {"ess": "", "ess_spread": "spread", "ess_tail": "tails"}  # of effective draws
 _DISAGREE = 10  # effective draws for each chain: with fewer, the chains are in different places
 _BFMI_LIMIT = 0.3
 _DIVERGENT_LIMIT = 0.001  # share of draws
@@ -30,7 +31,7 @@ BLOCK = 64  # quantities: few enough to stay in the processor's cache
 
 
 def diagnose(values: ArrayLike) -> dict[str, Floats]:
-    """Rank-normalised R-hat, bulk and tail ESS and MCSE of the mean, for each quantity.
+    """Rank-normalised R-hat, ESS of bulk, spread and tails, and MCSE of the mean, for each quantity.
 
     The numbers are ArviZ's, which takes quantities one at a time; here many go at once.
 
@@ -42,8 +43,9 @@ def diagnose(values: ArrayLike) -> dict[str, Floats]:
     Returns
     -------
     dict of arrays, shape (quantity,)
-        "rhat", "ess" and "ess_tail" (draws; the tails are the lower and upper 5 %), and "mcse" (units of `values`). For
-        a constant, R-hat is NaN, both ESS are the number of draws, and the MCSE is 0.
+        "rhat"; "ess", "ess_spread" and "ess_tail" (draws; the spread is the distance from the median, the tails are the
+        lower and upper 5 %); and "mcse" (units of `values`). For a constant, R-hat is NaN, each ESS is the number of
+        draws, and the MCSE is 0.
 
     Raises
     ------
@@ -61,7 +63,7 @@ def diagnose(values: ArrayLike) -> dict[str, Floats]:
     >>> values = np.random.default_rng(1).normal(size=(4, 1000, 3))
     >>> found = diagnostics.diagnose(values)
     >>> sorted(found), found["rhat"].shape
-    (['ess', 'ess_tail', 'mcse', 'rhat'], (3,))
+    (['ess', 'ess_spread', 'ess_tail', 'mcse', 'rhat'], (3,))
     >>> bool(found["rhat"].max() < 1.01), bool(found["ess"].min() > 3000)
     (True, True)
     >>> values[0] += 2  # a chain that is somewhere else
@@ -95,6 +97,7 @@ def _diagnose_block(values: Floats) -> dict[str, Floats]:
         return {
             "rhat": np.where(rhat_folded > rhat, rhat_folded, rhat),  # the folded one of +-1 is NaN
             "ess": _compute_ess(ranked),
+            "ess_spread": _compute_ess(folded),
             "ess_tail": np.minimum(_compute_ess(_halve(values <= low)), _compute_ess(_halve(values <= high))),
             "mcse": sd / np.sqrt(_compute_ess(halves)),
         }
@@ -184,8 +187,8 @@ def judge(values: ArrayLike, n_divergent: int) -> dict[str, float]:
     Returns
     -------
     dict
-        "max R-hat", "min bulk ESS", "min tail ESS", "divergences" and "converged" (bool: both ESS are above 400; R-hat
-        is shown, and divergences are judged where they are located).
+        "max R-hat", "min ESS" (of bulk, spread and tails), "divergences" and "converged" (bool: the ESS is above 400;
+        R-hat is shown, and divergences are judged where they are located).
 
     Examples
     --------
@@ -196,13 +199,12 @@ def judge(values: ArrayLike, n_divergent: int) -> dict[str, float]:
     (True, 0)
     """
     found = diagnose(values)
-    rhat, ess, tail = float(found["rhat"].max()), float(found["ess"].min()), float(found["ess_tail"].min())
+    ess = float(min(found[name].min() for name in _KINDS))
     return {
-        "max R-hat": rhat,
-        "min bulk ESS": ess,
-        "min tail ESS": tail,
+        "max R-hat": float(found["rhat"].max()),
+        "min ESS": ess,
         "divergences": int(n_divergent),
-        "converged": min(ess, tail) > ESS_LIMIT,
+        "converged": ess > ESS_LIMIT,
     }
 
 
@@ -416,8 +418,8 @@ class Verdict:
         Quantities that vary.
     rhat, rhat_at : float, str
         The greatest R-hat and the quantity that has it; NaN and "" where nothing can be said.
-    ess, ess_at, ess_tail, ess_tail_at : float, str
-        The least ESS (draws) of bulk and tails and the quantities that have them.
+    ess, ess_at, ess_spread, ess_spread_at, ess_tail, ess_tail_at : float, str
+        The least ESS (draws) of bulk, spread and tails and the quantities that have them.
     divergences : int
         Divergent draws after tuning.
     move, explained : float, bool
@@ -448,6 +450,8 @@ class Verdict:
     rhat_at: str
     ess: float
     ess_at: str
+    ess_spread: float
+    ess_spread_at: str
     ess_tail: float
     ess_tail_at: str
     divergences: int
@@ -460,6 +464,11 @@ class Verdict:
     advice: tuple[str, ...]
 
     @property
+    def least_ess(self) -> float:
+        """The least ESS of any kind."""
+        return min(self.ess, self.ess_spread, self.ess_tail)
+
+    @property
     def converged(self) -> bool:
         """Whether the draws may be used."""
         return not self.reasons
@@ -467,11 +476,11 @@ class Verdict:
     def __str__(self) -> str:
         if self.reasons:
             return f"Do not use these draws: {'; '.join(self.reasons)}. What helps: {'; '.join(self.advice)}."
-        ess = min(self.ess, self.ess_tail)
-        where = self.ess_at if self.ess <= self.ess_tail else f"{self.ess_tail_at}, tails"
+        kind = min(_KINDS, key=lambda name: getattr(self, name))
+        where = getattr(self, f"{kind}_at") + (f", {_KINDS[kind]}" if _KINDS[kind] else "")
         chains = _NUMBER_WORDS.get(self.n_chains, f"{self.n_chains}")
         line = f"The {chains} chains agree: R-hat at most {self.rhat:.3f} ({self.rhat_at}), "
-        line += f"at least {ess:,.0f} effective draws ({where}); "
+        line += f"at least {self.least_ess:,.0f} effective draws ({where}); "
         line += f"{_say_number(self.divergences)} in {self.n_draws:,} draws{', explained' if self.divergences else ''}"
         if self.depth_share >= _DEPTH_NOTE:
             line += f"; {self.depth_share:.0%} of the draws were cut short at the greatest tree depth"
@@ -490,12 +499,12 @@ def _say_number(n: int) -> str:
 def verdict(quantities: Named, tree: xr.DataTree) -> Verdict:
     """Judge whether the draws of a NUTS run may be used.
 
-    They may when every quantity has more than 400 effective draws, in bulk and tails (Vehtari et al. 2021), divergences
-    are explained (`explain_divergences`), and every chain has an E-BFMI of at least 0.3.
+    They may when every quantity has more than 400 effective draws, in bulk, spread and tails (Vehtari et al. 2021),
+    divergences are explained (`explain_divergences`), and every chain has an E-BFMI of at least 0.3.
 
     R-hat is shown and has no limit: this ESS counts the disagreement between chains, and one of four that is a whole
-    posterior sd off leaves about thirty effective draws. One that is a fifth of an sd off can still pass, with a bias
-    of about twice the reported Monte Carlo error; so can one with half the spread of the others, at an R-hat near 1.05.
+    posterior sd off, or has half the spread of the others, leaves about thirty effective draws. One that is a fifth of
+    an sd off can still pass, with a bias of about twice the reported Monte Carlo error.
 
     Parameters
     ----------
@@ -539,6 +548,8 @@ def verdict(quantities: Named, tree: xr.DataTree) -> Verdict:
             rhat_at="",
             ess=np.nan,
             ess_at="",
+            ess_spread=np.nan,
+            ess_spread_at="",
             ess_tail=np.nan,
             ess_tail_at="",
             move=np.nan,
@@ -560,7 +571,7 @@ def verdict(quantities: Named, tree: xr.DataTree) -> Verdict:
         "explained": explained["explained"],
         "bfmi": float(np.min(energy_bfmi(tree))),
     }
-    for name, pick in {"rhat": np.argmax, "ess": np.argmin, "ess_tail": np.argmin}.items():
+    for name, pick in {"rhat": np.argmax, **dict.fromkeys(_KINDS, np.argmin)}.items():
         at = np.flatnonzero(varies)[pick(found[name][varies])] if varies.any() else None
         figures |= {name: np.nan if at is None else float(found[name][at])}
         figures |= {f"{name}_at": "" if at is None else names[at]}
@@ -595,12 +606,12 @@ def _find_reasons(figures: dict[str, Any], n_chains: int, n_draws: int) -> tuple
     advice: list[str] = []
     if np.isnan(rhat):
         return ("every quantity is constant, so that nothing can be judged",), ("quantities that vary",)
-    kinds = {"ess": "", "ess_tail": " in the tails"}
-    few = [name for name in kinds if not figures[name] > ESS_LIMIT]
+    few = [name for name in _KINDS if not figures[name] > ESS_LIMIT]
     wanted = f"more than {ESS_LIMIT}"
     disagree = any(not figures[name] >= _DISAGREE * n_chains for name in few)
     for name in sorted(few, key=lambda name: figures[name]) if disagree else few:
-        found = f"only {figures[name]:,.0f} effective draws{kinds[name]} for {figures[f'{name}_at']}"
+        kind = f" in the {_KINDS[name]}" if _KINDS[name] else ""
+        found = f"only {figures[name]:,.0f} effective draws{kind} for {figures[f'{name}_at']}"
         if disagree and not reasons:
             shown = f"{rhat:.2f}" if rhat < 100 else "above 100"
             place = "" if figures["rhat_at"] == figures[f"{name}_at"] else f" for {figures['rhat_at']}"

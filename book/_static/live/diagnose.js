@@ -23,14 +23,18 @@ export function rhat(draws) {
   if (draws.length < 2 || !isJudged(draws)) return NaN;
   const halves = split(draws);
   const bulk = computeRhat(rankNormalise(halves));
-  const centre = median(halves);
-  const folded = computeRhat(rankNormalise(halves.map((chain) => chain.map((x) => Math.abs(x - centre)))));
+  const folded = computeRhat(rankNormalise(fold(halves)));
   return folded > bulk ? folded : bulk;
 }
 
 /** Effective draws for the middle of a distribution. @param {Draws} draws */
 export function essBulk(draws) {
   return isJudged(draws) ? computeEss(rankNormalise(split(draws))) : NaN;
+}
+
+/** Effective draws for its spread, the distance from the median. @param {Draws} draws */
+export function essSpread(draws) {
+  return isJudged(draws) ? computeEss(rankNormalise(fold(split(draws)))) : NaN;
 }
 
 /** Effective draws for its outer 5 % on either side. @param {Draws} draws */
@@ -63,19 +67,22 @@ export function bfmi(energy) {
  * @property {boolean} converged whether the draws may be used
  * @property {number} rhat the greatest, which judges nothing: effective draws count what chains disagree about
  * @property {number} ess the least, of the bulk
+ * @property {number} essSpread the least, of the spread
  * @property {number} essTail the least, of the tails
- * @property {string} rhatAt @property {string} essAt @property {string} essTailAt the quantities that have them
+ * @property {string} rhatAt @property {string} essAt @property {string} essSpreadAt @property {string} essTailAt the
+ *   quantities that have them
  * @property {number} divergences
  * @property {number} move how far leaving divergent draws out moves a mean at most, in units of its error
  * @property {boolean} explained whether the divergences can be lived with
  * @property {number} bfmi the least E-BFMI of a chain
  * @property {string[]} constant quantities that are one constant and were not judged
- * @property {string[]} reasons what is wrong, by key: "chains", "ess", "essTail", "divergences", "bfmi", "constant"
+ * @property {string[]} reasons what is wrong, by key: "chains", "ess", "essSpread", "essTail",
+ *   "divergences", "bfmi", "constant"
  */
 
 /**
- * The book's verdict: more than 400 effective draws of every quantity, in bulk and tails, divergences explained, E-BFMI
- * of every chain at least 0.3. Divergences are explained where they are below 0.1 % of the draws, and leaving them out
+ * The book's verdict: more than 400 effective draws of every quantity, in bulk, spread and tails, divergences explained,
+ * E-BFMI of every chain at least 0.3. Divergences are explained where they are below 0.1 % of the draws, and leaving them out
  * moves no mean by more than its Monte Carlo error.
  * @param {{ quantities: Record<string, Draws>, divergent: ArrayLike<number | boolean>[], energy: Float64Array[] }} run
  *   divergent, energy: of each chain's draws
@@ -85,7 +92,8 @@ export function verdict({ quantities, divergent, energy }) {
   const nDraws = energy.length * energy[0].length;
   const n = divergent.reduce((sum, chain) => sum + Array.from(chain).filter(Boolean).length, 0);
   const found = {
-    converged: false, rhat: NaN, ess: NaN, essTail: NaN, rhatAt: "", essAt: "", essTailAt: "",
+    converged: false, rhat: NaN, ess: NaN, essSpread: NaN, essTail: NaN,
+    rhatAt: "", essAt: "", essSpreadAt: "", essTailAt: "",
     divergences: n, move: 0, explained: false, bfmi: NaN,
     constant: /** @type {string[]} */ ([]), reasons: /** @type {string[]} */ ([]),
   }; // prettier-ignore
@@ -96,10 +104,11 @@ export function verdict({ quantities, divergent, energy }) {
       found.constant.push(name);
       continue;
     }
-    const [bulk, tail] = [essBulk(draws), essTail(draws)];
+    const [bulk, spread, tail] = [essBulk(draws), essSpread(draws), essTail(draws)];
     // each comparison is true of NaN as well, which starts them, and which no ESS may hide
     if (!(r <= found.rhat)) [found.rhat, found.rhatAt] = [r, name];
     if (!(bulk >= found.ess)) [found.ess, found.essAt] = [bulk, name];
+    if (!(spread >= found.essSpread)) [found.essSpread, found.essSpreadAt] = [spread, name];
     if (!(tail >= found.essTail)) [found.essTail, found.essTailAt] = [tail, name];
     if (n > 0 && n < nDraws) found.move = Math.max(found.move, measureMove(draws, divergent));
   }
@@ -116,6 +125,7 @@ function findReasons(found) {
   if (found.rhat !== found.rhat) return ["constant"];
   const reasons = [];
   if (!(found.ess > ESS_LIMIT)) reasons.push("ess");
+  if (!(found.essSpread > ESS_LIMIT)) reasons.push("essSpread");
   if (!(found.essTail > ESS_LIMIT)) reasons.push("essTail");
   if (!found.explained) reasons.push("divergences");
   if (!(found.bfmi >= BFMI_LIMIT)) reasons.push("bfmi");
@@ -171,6 +181,12 @@ function median(draws) {
   const sorted = sort(draws);
   const middle = sorted.length >> 1;
   return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+/** Distances from the median. @param {Draws} draws */
+function fold(draws) {
+  const centre = median(draws);
+  return draws.map((chain) => chain.map((x) => Math.abs(x - centre)));
 }
 
 /** As NumPy's, by linear interpolation. @param {Float64Array} sorted @param {number} share */

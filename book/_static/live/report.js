@@ -38,11 +38,16 @@ export function sayProgress(chains, { tune, draws }, seconds) {
   return `Four chains walk: ${count(taken - tune)} of ${count(draws)} draws each. ${NOT_YET}${wait}`;
 }
 
+/** The same to readers who have not heard of chains. @param {{ done: number }[]} chains */
+const sayShare = (chains) =>
+  `Looking for networks that explain the points: ${Math.round(100 * Math.min(...chains.map(({ done }) => done)))} %.`;
+
 /**
  * What else keeps a verdict from passing, by the key of its reason.
  * @type {Record<string, (verdict: Verdict) => string>}
  */
 const REASONS = {
+  essSpread: ({ essSpread }) => `the spread is worth ${count(essSpread)} draws`,
   essTail: ({ essTail }) => `the tails are worth ${count(essTail)} draws`,
   divergences: ({ divergences }) => `${count(divergences)} draws went astray`,
   bfmi: () => "the chains hardly change their energy",
@@ -59,6 +64,7 @@ export function sayVerdict(verdict) {
 }
 
 const STARTED = `Four chains start anew. ${NOT_YET}`;
+const SMALL = { started: "Looking for networks that explain the points.", agree: "Done. These pictures can be trusted." };
 const STOPPED = `Stopped early, before the chains could be compared. ${NOT_YET}`;
 export const FAILED = "Something went wrong in this browser, and the chains stopped. Reload the page to try again.";
 const DAMAGED = "This link is damaged, so the box begins as it always does.";
@@ -144,8 +150,9 @@ export const writeHelp = (id, terms) => `<details class="live-help">
 /** Run the strip of a box. @param {HTMLElement} box */
 export function makeReport(box) {
   const find = (/** @type {string} */ selector) => /** @type {any} */ (box.querySelector(selector));
+  const isSmall = !!box.closest(".live-small"), started = isSmall ? SMALL.started : STARTED;
   /** @type {Strip} */
-  const chains = { state: "running", share: 0, words: STARTED, numbers: "" };
+  const chains = { state: "running", share: 0, words: started, numbers: "" };
   /** @type {Strip | null} */
   let advi = null;
   let stage = -1, told = 0;
@@ -168,7 +175,7 @@ export function makeReport(box) {
   function begin() {
     stage = -1;
     told = 0;
-    Object.assign(chains, { state: "running", share: 0, words: STARTED, numbers: "" });
+    Object.assign(chains, { state: "running", share: 0, words: started, numbers: "" });
     show();
   }
 
@@ -178,7 +185,7 @@ export function makeReport(box) {
     const next = wantsStillness() ? findStage(share) : stage + 1;
     if (share - told >= STEP) {
       told = share;
-      Object.assign(chains, { share, words: sayProgress(all, settings, seconds) });
+      Object.assign(chains, { share, words: isSmall ? sayShare(all) : sayProgress(all, settings, seconds) });
       show();
     }
     if (next === stage) return false;
@@ -194,13 +201,14 @@ export function makeReport(box) {
   function conclude(state, { words, numbers = "" }) {
     Object.assign(chains, { state, words, numbers });
     show();
-    if (!advi) say(box.closest(".live-small") || !numbers ? words : `${words} ${numbers}`);
+    if (!advi) say(isSmall || !numbers ? words : `${words} ${numbers}`);
   }
 
   /** @param {Done} done */
   function judge({ verdict }) {
     chains.share = 1;
-    conclude(verdict.converged ? "agree" : "doubt", sayVerdict(verdict));
+    const { words, numbers } = sayVerdict(verdict);
+    conclude(verdict.converged ? "agree" : "doubt", { words: isSmall && verdict.converged ? SMALL.agree : words, numbers });
   }
 
   /** Give the strip to ADVI, or with null back to the chains. @param {Strip | null} line */
@@ -251,7 +259,7 @@ export function listen(box, { drawing, report, run, begin, refresh, writeHash, r
 
   function goOn() {
     const state = report.getState();
-    if (report.isAdvis()) return actions.advi("");
+    if (report.isAdvis()) return actions.chains("");
     if (state === "running") {
       run.stop();
       report.conclude("stopped", { words: STOPPED });

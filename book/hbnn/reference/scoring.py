@@ -52,7 +52,7 @@ class Reference:
     draws : array, shape (draw, functional)
         Each column sorted.
     ess : array, shape (functional,)
-        Effective draws, the lesser of bulk and tail, and never more than there are draws.
+        Effective draws, the least of bulk, spread and tails, and never more than there are draws.
     """
 
     names: list[str]
@@ -76,8 +76,9 @@ class DrawScore:
         Units of posterior sd; the error is of both sides.
     spread, spread_error : array, shape (functional,)
         The draws' sd over the reference's, on the same scale.
-    rhat, ess, ess_tail : array, shape (functional,)
-        R-hat, which judges nothing, and the effective draws of bulk and tails, at most `n_draws`; of the draws alone.
+    rhat, ess, ess_spread, ess_tail : array, shape (functional,)
+        R-hat, which judges nothing, and the effective draws of bulk, spread and tails, at most `n_draws`; of the draws
+        alone.
     limit : float
         `distance` above which a functional is too far away, in errors; it grows with the count of functionals.
 
@@ -87,7 +88,7 @@ class DrawScore:
 
     >>> bool(found.distance.max() > found.limit)  # in errors
     True
-    >>> found.to_frame().shape == (len(found.names), 8)
+    >>> found.to_frame().shape == (len(found.names), 9)
     True
     """
 
@@ -101,6 +102,7 @@ class DrawScore:
     spread_error: Floats
     rhat: Floats
     ess: Floats
+    ess_spread: Floats
     ess_tail: Floats
     limit: float
 
@@ -125,31 +127,31 @@ class DrawScore:
     def lacking(self) -> tuple[str, ...]:
         """Why these draws are too few, in words; empty where they can be judged.
 
-        Wanted: chains of at least 250 draws, and more than 400 effective draws in bulk and tails. Exact draws in 64
-        chains of 7 had a least ESS of about 1,000 and were called wrong in half of the runs.
+        Wanted: chains of at least 250 draws, and more than 400 effective draws in bulk, spread and tails. Exact draws
+        in 64 chains of 7 had a least ESS of about 1,000 and were called wrong in half of the runs.
         """
         length, found = self.n_draws // self.n_chains, []
         if length < LEAST_LENGTH:
             found.append(f"chains of {length} draws (wanted: at least {LEAST_LENGTH})")
-        for kind, ess in (("", self.ess), (" in the tails", self.ess_tail)):
+        for kind, ess in (("", self.ess), (" in the spread", self.ess_spread), (" in the tails", self.ess_tail)):
             if not ess.min() > diagnostics.ESS_LIMIT:
                 found.append(f"{ess.min():,.0f} effective draws{kind} (wanted: more than {diagnostics.ESS_LIMIT})")
         return tuple(found)
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each functional."""
-        columns = ("bias", "bias_error", "spread", "spread_error", "rhat", "ess", "ess_tail", "distance")
+        columns = ("bias", "bias_error", "spread", "spread_error", "rhat", "ess", "ess_spread", "ess_tail", "distance")
         return pd.DataFrame({name: getattr(self, name) for name in columns}, index=self.names)
 
     def __str__(self) -> str:
-        worst, slow = int(self.distance.argmax()), int(np.minimum(self.ess, self.ess_tail).argmin())
-        least = min(self.ess[slow], self.ess_tail[slow])
+        ess = np.min([self.ess, self.ess_spread, self.ess_tail], axis=0)
+        worst, slow = int(self.distance.argmax()), int(ess.argmin())
         lines = [
             f"{self.posterior}: {self.n_chains} chains, {self.n_draws:,} draws, {len(self.names)} functionals",
             f"farthest: {self.names[worst]}, bias {self.bias[worst]:+.3f} ± {self.bias_error[worst]:.3f} posterior sd, "
             f"spread {self.spread[worst]:.3f} ± {self.spread_error[worst]:.3f}; {self.distance[worst]:.1f} errors "
             f"(limit {self.limit:.2f})",
-            f"least ESS: {least:,.0f} ({self.names[slow]}); greatest R-hat: {self.rhat.max():.3f}",
+            f"least ESS: {ess[slow]:,.0f} ({self.names[slow]}); greatest R-hat: {self.rhat.max():.3f}",
         ]
         return "\n".join([*lines, self.say()])
 
@@ -196,7 +198,12 @@ def make_reference(names: list[str], draws: Floats) -> Reference:
     """A reference of draws (chain, draw, functional)."""
     found = diagnostics.diagnose(draws)
     ordered = np.sort(draws.reshape(-1, len(names)), axis=0)
-    return Reference(names, ordered, np.minimum(np.minimum(found["ess"], found["ess_tail"]), len(ordered)))
+    return Reference(names, ordered, np.minimum(_list_ess(found).min(axis=0), len(ordered)))
+
+
+def _list_ess(found: dict[str, Floats]) -> Floats:
+    """Effective draws of bulk, spread and tails, of what `diagnose` found: (3, functional)."""
+    return np.array([found[name] for name in ("ess", "ess_spread", "ess_tail")])
 
 
 def round_digits(values: ArrayLike) -> Floats:
@@ -300,7 +307,7 @@ def compare_draws(values: Floats, reference: Reference, name: str = "") -> DrawS
     bias_error = np.sqrt(bias_mcse**2 + 1 / reference.ess)
     spread_error = np.sqrt((square_mcse / np.maximum(2 * spread, 1e-9)) ** 2 + (kurtosis - 1) / (4 * reference.ess))
     n_chains, n_draws, _ = values.shape
-    ess, ess_tail = (np.minimum(found[name], n_chains * n_draws) for name in ("ess", "ess_tail"))
+    ess, ess_spread, ess_tail = np.minimum(_list_ess(found), n_chains * n_draws)
     limit = float(norm.isf(_ALARM / 2 / (2 * len(bias))))
     return DrawScore(
         name,
@@ -313,6 +320,7 @@ def compare_draws(values: Floats, reference: Reference, name: str = "") -> DrawS
         spread_error,
         found["rhat"],
         ess,
+        ess_spread,
         ess_tail,
         limit,
     )

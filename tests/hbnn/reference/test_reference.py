@@ -103,6 +103,7 @@ def test_few_effective_draws_are_not_judged(truth):
     assert [reason.split(" (")[0] for reason in found.lacking] == [
         "chains of 90 draws",
         f"{found.ess.min():.0f} effective draws",
+        f"{found.ess_spread.min():.0f} effective draws in the spread",
         f"{found.ess_tail.min():.0f} effective draws in the tails",
     ]
 
