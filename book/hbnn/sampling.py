@@ -13,7 +13,7 @@ import numpy as np
 import pymc as pm
 import pytensor
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from pymc.variational import KLqp
 
 from hbnn import diagnostics
@@ -240,6 +240,21 @@ def _scale_start(start: str, shape: tuple[int, ...]) -> float:
 MOST_RUNS = 4
 
 
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C in a run, of which `tree` has the chains that are whole; None where none is.
+
+    Examples
+    --------
+    >>> from hbnn import sampling
+    >>> print(sampling.Interrupted().tree)
+    None
+    """
+
+    def __init__(self, tree: xr.DataTree | None = None) -> None:
+        super().__init__()
+        self.tree = tree
+
+
 def sample_until(
     identify: Callable[[xr.Dataset], Named],
     *args: Any,
@@ -268,7 +283,8 @@ def sample_until(
     sample : callable
         `pm.sample`, or a function that takes and returns the same.
     restart : callable, optional
-        Likewise, in place of `sample` where its first chains are apart.
+        Likewise, in place of `sample` where its chains are apart, or have so few effective draws that `most` runs would
+        not do. Those are dropped, so that this one may draw longer chains.
 
     Returns
     -------
@@ -310,12 +326,12 @@ def sample_until(
         raise ValueError(f"most={most}; wanted: at least 1 run")
     later = np.random.SeedSequence(random_seed).generate_state(most)[1:].tolist()
     tree, verdicts = sample(*args, random_seed=random_seed, **options), []
-    n_chains, whole = tree["posterior"].sizes["chain"], _find_whole(tree)
-    if not whole.any():
+    n_chains, whole = tree["posterior"].sizes["chain"], _keep_whole(tree)
+    if whole is None:
         raise KeyboardInterrupt
-    if not whole.all():
-        warnings.warn(f"Interrupted: of {n_chains} chains, {whole.sum()} finished before are kept.", stacklevel=2)
-        tree, later = tree.isel(chain=whole), []
+    if (kept := whole["posterior"].sizes["chain"]) < n_chains:
+        warnings.warn(f"Interrupted: of {n_chains} chains, {kept} finished before are kept.", stacklevel=2)
+        tree, later = whole, []
     while True:
         found = diagnostics.verdict(identify(tree["posterior"].to_dataset()), tree)
         verdicts.append(found.converged)
@@ -325,28 +341,31 @@ def sample_until(
             warnings.warn(f"The verdict still fails after {len(verdicts)} runs. {found}", stacklevel=2)
             break
         try:
-            if apart := restart is not None and found.rhat > _APART:
+            hopeless = found.rhat > _APART or found.least_ess * most < diagnostics.ESS_LIMIT * len(verdicts)
+            if anew := restart is not None and hopeless:
                 sample, restart = restart, None
-                warnings.warn(
-                    f"Chains are apart, R-hat {found.rhat:.2f}: dropped, for others by `restart`", stacklevel=2
-                )
+                what = f"R-hat {found.rhat:.2f}, {found.least_ess:,.0f} effective draws"
+                warnings.warn(f"Chains are apart or slow, {what}: dropped, for others by `restart`", stacklevel=2)
             run = sample(*args, random_seed=later.pop(0), **options)
             longer = run["posterior"].sizes["draw"] - tree["posterior"].sizes["draw"]
-            if run["posterior"].sizes["chain"] < n_chains or longer < 0 or not _find_whole(run).all():
+            whole = _keep_whole(run)
+            if whole is None or whole["posterior"].sizes["chain"] < n_chains or longer < 0:
                 raise KeyboardInterrupt  # which `sample` kept to itself
         except (KeyboardInterrupt, ValueError) as error:  # a ValueError where Ctrl-C left no draws at all
             why = f" ({error})" if str(error) else ""
             kept = tree["posterior"].sizes["chain"]
             warnings.warn(f"Interrupted{why}: the {kept} chains before are kept.", stacklevel=2)
             break
-        tree = run if longer or apart else join_chains(tree, run)  # longer: PyMC had cut the first run short
+        tree = run if longer or anew else join_chains(tree, run)  # longer: PyMC had cut the first run short
     tree.attrs["verdicts"] = verdicts
     return tree
 
 
-def _find_whole(run: xr.DataTree) -> NDArray[np.bool_]:
-    """Of which chains nothing is missing, (chain,): nutpie fills up with NaN what Ctrl-C cut off."""
-    return ~np.isnan(diagnostics._read_statistic(run, "energy")).any(axis=1)
+def _keep_whole(run: xr.DataTree, n_draws: int | None = None) -> xr.DataTree | None:
+    """The chains of which nothing is missing, or None: after Ctrl-C nutpie fills up with NaN, or cuts all short."""
+    whole = ~np.isnan(diagnostics._read_statistic(run, "energy")).any(axis=1)
+    whole &= n_draws is None or run["posterior"].sizes["draw"] == n_draws
+    return run if whole.all() else run.isel(chain=whole) if whole.any() else None
 
 
 def join_chains(tree: xr.DataTree, run: xr.DataTree) -> xr.DataTree:
@@ -486,6 +505,8 @@ def sample_nuts(
     ------
     TypeError
         For a `pm.Model`, which `pm.sample` takes.
+    Interrupted
+        After Ctrl-C, with the chains that are whole.
 
     References
     ----------
@@ -506,7 +527,7 @@ def sample_nuts(
     check_seed(seed)
     if isinstance(compiled, pm.Model):
         raise TypeError("compiled is a pm.Model; wanted: what compile_nuts makes of it, or pm.sample(model=…)")
-    return nutpie.sample(
+    run = nutpie.sample(
         compiled,
         draws=draws,
         tune=max(tune, 1),
@@ -516,7 +537,15 @@ def sample_nuts(
         save_warmup=False,
         target_accept=target_accept,
         progress_bar=is_watched(),
+        blocking=False,
     )
+    try:
+        return run.wait()
+    except KeyboardInterrupt:
+        kept = None
+        with contextlib.suppress(ValueError, ArithmeticError, LookupError):  # where nutpie has no draws yet
+            kept = _keep_whole(run.abort(), draws)
+        raise Interrupted(kept) from None
 
 
 def derive_seed(seed: int) -> int:

@@ -1,6 +1,8 @@
 """ADVI and NUTS: the same seed gives the same bits, known answers are found, nothing is printed, nothing is lost."""
 
+import signal
 import sys
+import threading
 from types import SimpleNamespace
 
 import numpy as np
@@ -241,11 +243,21 @@ def test_chains_that_are_apart_are_dropped_and_others_started():
         restarted.append(options["random_seed"])
         return pm.sample(*args, initvals={"mu": 2.0}, **options)
 
-    with pytest.warns(UserWarning, match="apart, R-hat"):
+    with pytest.warns(UserWarning, match="apart or slow, R-hat"):
         tree = sampling.sample_until(ask_mean, 500, model=camps, random_seed=1, restart=restart, **SHORT)
     assert (tree["posterior"]["mu"] > 0).all()  # of the first four some are below
     assert tree.attrs["verdicts"][0] is False
     assert len(restarted) == len(tree.attrs["verdicts"]) - 1 == tree["posterior"].sizes["chain"] / 4
+
+
+def test_chains_too_short_for_all_runs_together_give_way_to_longer_ones(conjugate):
+    def restart(draws, **options):
+        return pm.sample(20 * draws, **options)
+
+    with pytest.warns(UserWarning, match="apart or slow, R-hat"):
+        tree = sampling.sample_until(ask_mean, 20, model=conjugate, random_seed=1, most=2, restart=restart, **SHORT)
+    assert tree["posterior"]["mu"].shape == (4, 400)
+    assert tree.attrs["verdicts"] == [False, True]
 
 
 def test_chains_of_unequal_lengths_are_not_joined():
@@ -367,6 +379,18 @@ def test_a_higher_target_means_smaller_steps(compiled):
         for target in (0.6, 0.99)
     )
     assert high["step_size"].mean() < low["step_size"].mean() / 2
+
+
+def test_interrupted_by_a_real_signal_chains_that_are_whole_are_kept(compiled):
+    """Chains one after the other, of which the first or a later one is stopped."""
+    for delay in (0.2, 1.0):
+        threading.Timer(delay, signal.raise_signal, [signal.SIGINT]).start()
+        with pytest.raises(sampling.Interrupted) as caught:
+            sampling.sample_nuts(compiled, seed=1, chains=100, draws=20_000, tune=50)
+        if (tree := caught.value.tree) is not None:
+            assert not np.isnan(tree["posterior"]["mu"]).any()
+            assert tree["posterior"].sizes["draw"] == 20_000
+            assert tree["posterior"].sizes["chain"] < 100
 
 
 def test_what_cannot_be_sampled_is_refused(conjugate):
