@@ -143,6 +143,8 @@ WRONG = {
     "no total size": ("total_size", "None", lambda: batches(True)),
     "size of a batch": ("total_size", "total_size=20", lambda: batches(True, 20)),
     "a square": ("variance as sd", "y", lambda: gauss(normal("a"), pm.HalfNormal("s", 1) ** 2)),
+    "a square by its name": ("variance as sd", "y", lambda: gauss(normal("a"), pm.math.sqr(pm.HalfNormal("s", 1)))),
+    "an sd times itself": ("variance as sd", "y", lambda: gauss(normal("a"), (s := pm.HalfNormal("s", 1)) * s)),
     "a named variance": ("variance as sd", "sigma2", lambda: gauss(normal("a"), pm.InverseGamma("sigma2", 2, 1))),
     "mean times sd": (
         "only a product",
@@ -157,6 +159,11 @@ WRONG = {
     ),
     "vague": ("prior too wide", "y", lambda: gauss(X @ normal("b", 3, sd=1e4))),
     "outcome in grams": ("outcome not scaled", "y", lambda: gauss(net(), y=3500 + 200 * Y)),
+    "counts of thousands": (
+        "outcome not scaled",
+        "y",
+        lambda: pm.Poisson("y", pm.math.exp(net()), observed=10_000 + COUNTS),
+    ),
     "no link": ("below zero", "y", lambda: pm.Poisson("y", net(), observed=COUNTS)),
     "inputs in grams": ("inputs not scaled", "column 1", lambda: bern(net(X * [1, 2000, 1]))),
     "one input in grams": (
@@ -190,6 +197,9 @@ WRONG = {
     "trained weights": ("prior too narrow", "w", lambda: trained(1e-3)),
     "sigmoid before a normal": ("out of reach", "0 to 1", lambda: gauss(pm.math.sigmoid(net()))),
     "relu before a normal": ("out of reach", "0 to inf", lambda: gauss(pm.math.maximum(0, net()))),
+    "scaled too little": ("out of reach", "0.1 to 0.3", lambda: gauss(0.2 * pm.math.sigmoid(net()) + 0.1)),
+    "turned round": ("out of reach", "-0.2 to", lambda: gauss(-0.2 * pm.math.sigmoid(net()))),
+    "a column of a sigmoid": ("out of reach", "0 to 1", lambda: gauss(pm.math.sigmoid(net(n_out=(2,)))[:, 0])),
     "a process in grams": ("outcome not scaled", "y", lambda: process(3500)),
     "noise of all rows": (
         "noise for each row",
@@ -286,6 +296,16 @@ RIGHT = {
     "batches of rows": lambda: batched_groups(True),
     "reduced rank": lambda: gauss(X @ normal("A", 3, 1) @ normal("B", 1, 3), y=X),
     "tau, half-normal": lambda: with_sd("tau", lambda name: pm.HalfNormal(name, 1)),
+    "numbered sds": lambda: gauss(
+        pm.Normal("a", 0, pm.HalfNormal("sd1", 1), shape=5)[G]
+        + pm.Normal("b", 0, pm.HalfNormal("sd2", 1), shape=4)[CLASSES]
+    ),
+    "two constants that are known": lambda: gauss(pm.Normal("c", [1.0, 5.0], 0.01)[LABELS]),
+    "tied weights": lambda: gauss(X @ (w := normal("w", 3, 3)) @ w.T, y=X),
+    "trials of groups": lambda: pm.Binomial(
+        "y", 45, logit_p=pm.Normal("t", normal("mu"), pm.HalfNormal("sd", 1), shape=18), observed=np.arange(5, 23)
+    ),
+    "two arms": lambda: gauss(pm.Normal("a", normal("mu"), pm.HalfNormal("sd", 1), shape=2), 1.0, np.array([0.3, -1])),
     "a sum over units": lambda: gauss(pm.math.sum(pm.math.tanh(X @ normal("w1", 3, 5)) * normal("w2", 5), axis=-1)),
     "several labels": lambda: yes_or_no(False),
     "weights around trained ones": lambda: trained(0.1),
@@ -343,6 +363,12 @@ def test_nothing_is_found_where_nothing_is_wrong(typed):
     found = check_model(model)
     assert found == []
     assert str(found) == "nothing found"
+
+
+def test_what_cannot_be_standardised_has_another_mend():
+    names = ("counts of thousands", "outcome in grams")
+    mends = [check_model(build(WRONG[name][2]))[0].mend for name in names]
+    assert mends == ["give its mean a prior of its size", MENDS["outcome not scaled"]]
 
 
 def test_hidden_units_are_symmetric_only_for_the_next_prior():

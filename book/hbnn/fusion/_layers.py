@@ -205,7 +205,7 @@ def make_networks(
     return find_places, go_up, go_back
 
 
-WIDEST_CHEAP = 128  # features and units up to which a fused network of ReLU is faster than BLAS
+WIDEST_CHEAP = 64  # features and units up to which a fused network of ReLU is faster than BLAS
 
 
 def is_faster(sizes: Sequence[int], activations: Sequence[Activation], per_group: float = CHUNK) -> bool:

@@ -2,6 +2,7 @@
 
 import sys
 import warnings
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -71,7 +72,8 @@ class Fusion(list[Fused]):
     typed: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        return "\n".join([*map(str, self), *[f"as typed: {join(self.typed)}"] * bool(self.typed)])
+        lines = [line + f", {n} such" * (n > 1) for line, n in Counter(map(str, self)).items()]
+        return "\n".join([*lines, *[f"as typed: {join(self.typed)}"] * bool(self.typed)])
 
 
 class FusedModel(pm.Model):
@@ -97,12 +99,16 @@ class FusedModel(pm.Model):
     def add_named_variable(self, var: Variable, dims: Any = None) -> None:
         """As `pm.Model`, for what is computed from variables of this model only; Refused otherwise."""
         own = set(self.named_vars.values())
+        origin: Any = getattr(self, "_origin", self)
+        typed = {v: name for name, v in origin.named_vars.items() if v not in own}
         for v in walk([var], lambda v: v.owner.inputs if v.owner and v not in own else None):
-            if v.name in self.named_vars and v is not var and v not in own and not isinstance(v, Constant):
+            name = typed.get(v, v.name if v is not var else None)  # pm.Potential renames what it is given
+            if name in self.named_vars and v not in own and not isinstance(v, Constant):
+                what, v.name = var.name, name
                 self._forget(var)
                 raise Refused(
-                    f"{var.name} is computed from {v.name} of another model; wanted: that of the fused one, "
-                    f'fast["{v.name}"] where fast = fuse(model)'
+                    f"{what} is computed from {name} of another model; wanted: that of the fused one, "
+                    f'fast["{name}"] where fast = fuse(model)'
                 )
         super().add_named_variable(var, dims)
 

@@ -540,6 +540,7 @@ def read_network(
     if refused and not network.activations:
         refused.depth = len(network.layers)
         raise refused
+    network.layers[0].below.parts = ()  # embeddings that are laid flat are features as they are
     network.points = Leaf(*_undo_added_axes(network.points.value, network.points.axes))
     return network
 

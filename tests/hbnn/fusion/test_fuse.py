@@ -475,6 +475,9 @@ pm.Poisson('y', pt.exp((tanh(tanh(X1 @ W1) @ W2) @ COLUMN)[..., 0]), observed=YG
 pm.Categorical('y', p=pm.math.softmax(tanh(tanh(XG @ W1) @ W2) @ COLUMNS, axis=-1), observed=CLASSES)""", 1),
     "classes, rows": ("""
 pm.Categorical('y', logit_p=pt.einsum('ok,okc->oc', row_units, COLUMNS[g]), observed=np.arange(len(group)) % 3)""", 1),
+    "embeddings laid flat": ("""
+words = normal('E', G, 3)[np.stack([group[:N], group[-N:]], axis=1)].reshape((N, 6))
+pm.Normal('y', tanh(words @ normal('w', 6, H)) @ v, 1, observed=Z1)""", 1),
     "several outcomes": ("""
 out = tanh(tanh(X1 @ w1) @ w2) @ pair
 pm.Normal('y', out[:, 0], 1, observed=Z1)
@@ -801,6 +804,7 @@ STRANGERS = {
     "deterministic": lambda model, fast: pm.Deterministic("new", (model["w2"] ** 2).sum()),
     "of a deterministic": lambda model, fast: pm.Deterministic("new", model["p"].sum()),
     "potential": lambda model, fast: pm.Potential("new", -(model["w2"] ** 2).sum() + fast["w2"].sum()),
+    "bare, in a potential": lambda model, fast: pm.Potential("new", model["w2"]),
     "unknown": lambda model, fast: pm.Normal("new", model["w2"].sum()),
     "outcome": lambda model, fast: pm.Normal("new", model["w2"], observed=np.zeros(H)),
     "data": lambda model, fast: pm.Deterministic("new", model["X"] @ fast["w1"][0]),
@@ -818,6 +822,7 @@ def test_variables_of_the_original_are_refused_by_name_and_leave_no_trace(name):
     assert list(fast.named_vars) == names
     listed = [*fast.basic_RVs, *fast.deterministics, *fast.potentials, *fast.rvs_to_values]
     assert "new" not in [v.name for v in listed]
+    assert [model[name].name for name in model.named_vars] == list(model.named_vars)
     with fast:
         STRANGERS[name](fast, fast)
         pm.Deterministic("again", fast["new"] + pm.Normal.dist(fast["w2"].sum()))

@@ -47,11 +47,11 @@ def add_up(X, y, counts, weights, biases, activation="tanh"):
 
 
 def list_rows(case):
-    """X, y and group, as rows; those beyond the last point of a group belong to none."""
+    """X, y and group, as rows, of each group in turns; those beyond the last point of a group belong to none."""
     X, y, counts = case[:3]
     inside = np.arange(y.shape[1]) < counts[:, None]
     group = np.where(inside, np.arange(len(X))[:, None], _rows.OUTSIDE)
-    return X.reshape(-1, X.shape[2]), y[inside], group.ravel()
+    return X.swapaxes(0, 1).reshape(-1, X.shape[2]), y.T[inside.T], group.T.ravel()
 
 
 def evaluate(case, activation="tanh", in_rows=True):
