@@ -5,21 +5,24 @@ python -m hbnn hives.csv --group hive --outcome gain --predict asked.csv --repor
 """
 
 import argparse
+import os
+import re
 import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from hbnn import tables
-from hbnn._text import join
-from hbnn.tables._read import check_columns, read_csv
-from hbnn.tables._rivals import NAMES
-from hbnn.tables._table import KINDS
+OURS = "group|outcome|second_group|features|ids|kind|classes|predict|rivals|model|out|report|save|sep|decimal|encoding"
 
 
-def _read_cycle(text: str) -> tuple[str, float]:
-    name, length = text.rsplit("=", 1)
-    return name, float(length)
+def _speak(text: object) -> str:
+    """A message in the command's own language: --kind counts, and not kind='counts'."""
+    text = re.sub(r", or answer\(.*?, \.\.\.\)", "", str(text))
+    told = re.sub(
+        rf"\b({OURS})=('[^']*'|\[…\]|\([^)]*\)|\[[^\]]*\])", lambda m: f"--{m[1].replace('_', '-')} {m[2]}", text
+    )
+    return re.sub(r"--kind '(\w+)'", r"--kind \1", told).replace("force=True", "--force")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -27,48 +30,61 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m hbnn", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("table", help="a CSV file with a row for each observation")
-    parser.add_argument("--group", required=True, help="the column that says which group a row is of")
-    parser.add_argument("--outcome", required=True, help="the column to predict")
-    parser.add_argument("--second-group", help="the column of a second grouping, such as the clinic of a patient")
-    parser.add_argument("--weight", help="the column that says of how many measurements an outcome is the mean")
-    parser.add_argument("--features", nargs="+", help="columns to predict from; default: all others")
-    cycles = "features that come round, and after how much: hour=24 date=365.25"
-    parser.add_argument("--cycles", nargs="+", default=[], metavar="FEATURE=LENGTH", type=_read_cycle, help=cycles)
-    parser.add_argument("--ids", nargs="+", default=[], help="columns to carry along to the predictions")
-    parser.add_argument("--kind", choices=KINDS, help="of the outcome, where it is not plain")
-    parser.add_argument("--classes", nargs="+", help="words of the outcome, from low to high for --kind ordered")
-    parser.add_argument("--predict", help="a CSV file with rows to predict; default: the table itself")
-    rivals = tuple(tables.RIVALS)
-    parser.add_argument("--rivals", nargs="+", default=rivals, choices=rivals, metavar="NAME", help="%(choices)s")
-    parser.add_argument("--out", default="predictions.csv", help="default: %(default)s")
-    parser.add_argument("--report", help="write a report into this HTML file (needs matplotlib)")
-    parser.add_argument("--save", help="keep the fit of the network or the hierarchical line in this netCDF file")
-    parser.add_argument("--sep", default=",", help="between columns, default: %(default)s")
-    parser.add_argument("--decimal", choices=(".", ","), help="the decimal point")
-    parser.add_argument("--encoding", default="utf-8", help="of the files, default: %(default)s")
-    parser.add_argument("--seed", type=int, default=1, help="default: %(default)s")
+    add = parser.add_argument
+    add("source", metavar="table", help="a CSV file with a row for each observation")
+    add("--group", required=True, action="append", help="the column that says which group a row is of; may be repeated")
+    add("--outcome", required=True, help="the column to predict")
+    add("--second-group", help="the column of a second grouping, such as the clinic of a patient")
+    add("--features", nargs="+", help="columns to predict from; default: all others")
+    add("--leave-out", nargs="+", default=[], help="columns not to predict from")
+    add("--ids", nargs="+", default=[], help="columns to carry along to the predictions")
+    add("--kind", help="of the outcome, where it is not plain: binary, real, classes, ordered, counts or share")
+    add("--classes", nargs="+", help="words of the outcome, from low to high for --kind ordered")
+    add("--predict", help="a CSV file with rows to predict; default: the table itself")
+    add("--rivals", nargs="+", metavar="NAME", help="some of line, 'hierarchical line', quadratic, trees; default: all")
+    add("--model", help="whose predictions are wanted: network, or a rival; default: whoever is advised")
+    add("--out", default="predictions.csv", help="default: %(default)s")
+    add("--report", help="write a report into this HTML file (needs matplotlib)")
+    add("--save", help="keep the fit of the network or the hierarchical line in this netCDF file")
+    add("--force", action="store_true", help="write over files that this command did not write")
+    add("--minutes", type=float, help="end after so many, with what is finished")
+    add("--sep", default=",", help="between columns, default: %(default)s")
+    add("--decimal", choices=(".", ","), help="the decimal point")
+    add("--encoding", default="utf-8", help="of the files, default: %(default)s")
+    add("--seed", type=int, default=1, help="default: %(default)s")
     asked = vars(parser.parse_args(arguments))
-    save, asked["cycles"] = asked.pop("save"), dict(asked["cycles"])
+    try:
+        return _answer(asked)
+    except KeyboardInterrupt as stopped:
+        print(str(stopped) or "Interrupted: nothing was finished, and nothing is written.", file=sys.stderr)
+        return 130
+
+
+def _answer(asked: dict[str, Any]) -> int:
+    """What `hbnn.tables.answer` says, and the exit status."""
+    from hbnn._text import join  # not before: Ctrl-C is heard from the start
+    from hbnn.tables import _answer, _compare, _read, _write
+
+    def end() -> None:
+        _write.drop_parts()
+        os._exit(130)
+
+    say, left_out = partial(print, flush=True), asked.pop("leave_out")
     try:
         if asked["features"] is None:
-            path = Path(asked["table"])
-            used = [asked[name] for name in ("group", "second_group", "weight", "outcome") if asked[name]]
-            used += asked["ids"]
-            frame = read_csv(path, asked["sep"], asked["encoding"])
-            check_columns(frame, used, path.name)
+            path = Path(asked["source"])
+            used = [*asked["group"], *filter(None, (asked["second_group"], asked["outcome"])), *asked["ids"], *left_out]
+            frame = _read.read_csv(path, asked["sep"], asked["encoding"])
+            _read.check_columns(frame, used, path.name)
             asked["features"] = names = [name for name in frame.columns if name not in used]
-            print(f"Features: {join(map(repr, names))}; --features names fewer.")
-        found = tables.answer(asked.pop("table"), progress=partial(print, flush=True), **asked)
+            named = join(map(repr, names))
+            say(f"Features: {named}; --features names fewer, --leave-out all but some.")
+        watch = _compare.Watch(lambda text: say(_speak(text)), asked.pop("minutes"), end)
+        found = _answer.answer(**{name: value for name, value in asked.items() if value is not None}, progress=watch)
     except (ValueError, OSError) as error:
-        print(error, file=sys.stderr)
+        print(_speak(error), file=sys.stderr)
         return 1
-    if save and found.fit is not None:
-        tables.save_fit(save, found.fit)
-        print(f"{save}: the fit, for tables.load_fit.")
-    elif save:
-        print(f"{save} is not written: {NAMES[found.model]} is fitted again in seconds.")
-    return 0
+    return 130 if found.interrupted else 0
 
 
 if __name__ == "__main__":

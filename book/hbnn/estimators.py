@@ -18,37 +18,22 @@ except ImportError as e:
     raise ImportError('estimators need scikit-learn: pip install "hbnn[tables]"') from e
 
 from hbnn._types import Array, Floats
-from hbnn.tables._network import Compiled, Sampler, compile_network, fit_network, predict
-from hbnn.tables._predictions import Prediction, score_rows, tabulate_predictions
-from hbnn.tables._read import read_table
-from hbnn.tables._rivals import MOST, RUN
-from hbnn.tables._table import NUMBERS, AskedKind, Table
+from hbnn.tables._fit import MOST, RUN, Compiled, Sampler, compile_network, fit_network
+from hbnn.tables._predict import Prediction, predict, score_rows, tabulate_predictions
+from hbnn.tables._read import NUMBERS, AskedKind, Table, read_table
 
-_compiled: dict[tuple[Any, ...], Compiled] = {}  # the last ones, as the folds of a search differ in their rows alone
+_compiled: "dict[tuple[Any, ...], Compiled]" = {}  # the folds of a search differ in their rows alone
 
 
-def _compile_cached(rows: Table, **options: Any) -> Compiled:
+def _compile_cached(rows: Table, n_units: int | None) -> "Compiled":
     """The network for a table of this shape, compiled once."""
-    shape = (
-        len(rows.groups),
-        len(rows.second_groups),
-        len(rows.features),
-        rows.kind,
-        rows.ordered,
-        len(rows.classes),
-        *options.values(),
-    )
-    network = _compiled.pop(shape, None) or compile_network(rows, **options)
-    _compiled[shape] = network
-    if len(_compiled) > 8:
-        del _compiled[next(iter(_compiled))]
-    return network
-
-
-def _number_groups(names: tuple[str, ...], group: Array, known: tuple[str, ...]) -> Array:
-    """Place of each row's group among those that are known, (row,); others, called "" as no group is, behind them."""
-    place = pd.Index(known).get_indexer(names)[group]
-    return np.where(place < 0, len(known), place)
+    shape = tuple(map(len, (rows.groups, rows.second_groups, rows.features, rows.classes)))
+    key = (*shape, rows.kind, rows.ordered, n_units)
+    if key not in _compiled:
+        if len(_compiled) == 8:
+            _compiled.clear()
+        _compiled[key] = compile_network(rows, n_units=n_units)
+    return _compiled[key]
 
 
 class _Network(BaseEstimator):
@@ -63,14 +48,11 @@ class _Network(BaseEstimator):
         second_group: int | str | None = None,
         kind: AskedKind | None = None,
         n_units: int | None = None,
-        vary: str | None = None,
         sampler: Sampler = None,
-        most: int = MOST,
-        cores: int = 1,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
-        self.group, self.second_group, self.kind, self.n_units, self.vary = group, second_group, kind, n_units, vary
-        self.sampler, self.most, self.cores, self.random_state = sampler, most, cores, random_state
+        self.group, self.second_group, self.kind, self.n_units = group, second_group, kind, n_units
+        self.sampler, self.random_state = sampler, random_state
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -81,11 +63,10 @@ class _Network(BaseEstimator):
         """Learn from rows; warns where the chains do not say what is predicted of them exactly enough."""
         rows = self._read(X, y, new=True)
         self.seed_ = int(check_random_state(self.random_state).randint(2**31 - 1))
-        network, sampler = _compile_cached(rows, n_units=self.n_units, vary=self.vary), RUN | dict(self.sampler or {})
+        network, sampler = _compile_cached(rows, self.n_units), RUN | dict(self.sampler or {})
         self.fit_ = fit_network(
-            rows, seed=self.seed_, network=network, sampler=sampler, judged=False, asked=rows, most=self.most,
-            cores=self.cores,
-        )  # fmt: skip
+            rows, seed=self.seed_, network=network, sampler=sampler, judged=False, asked=rows, most=MOST
+        )
         if self.fit_.precision is not None and not self.fit_.precision.usable:
             warnings.warn(str(self.fit_.precision), ConvergenceWarning, stacklevel=2)
         return self
@@ -126,13 +107,20 @@ class _Network(BaseEstimator):
     def _predict_rows(self, X: ArrayLike, y: ArrayLike | None = None) -> tuple[Table, Prediction]:
         """Rows and what is predicted of them, all new groups by the same draws: no row hangs on the others."""
         check_is_fitted(self)
-        rows, known, seconds = self._read(X, y, new=False), self.fit_.groups, self.fit_.second_groups
-        columns = {"group": "group", "second_group": "second_group", "outcome": None}
-        rows = replace(rows, group=_number_groups(rows.groups, rows.group, known), groups=(*known, ""), columns=columns)
-        if rows.second_group is not None:
-            place = _number_groups(rows.second_groups, rows.second_group, seconds)
-            rows = replace(rows, second_group=place, second_groups=(*seconds, ""))
-        return rows, predict(self.fit_, rows, seed=self.seed_)
+        rows, columns = self._read(X, y, new=False), {"group": "group", "second_group": "second_group", "outcome": None}
+
+        def number(there: tuple[str, ...], place: Array | None, known: tuple[str, ...]) -> Any:
+            """Places among groups that are known, and behind them ""; as no group is called."""
+            at = None if place is None else pd.Index(known).get_indexer(there)[place]
+            return at if at is None else np.where(at < 0, len(known), at)
+
+        fit, asked = self.fit_, replace(rows, columns=columns)
+        asked = replace(
+            asked, group=number(rows.groups, rows.group, fit.groups), groups=(*fit.groups, ""),
+            second_group=number(rows.second_groups, rows.second_group, fit.second_groups),
+            second_groups=(*fit.second_groups, ""),
+        )  # fmt: skip
+        return asked, predict(fit, asked, seed=self.seed_)
 
 
 class HierarchicalRegressor(RegressorMixin, _Network):
@@ -150,16 +138,12 @@ class HierarchicalRegressor(RegressorMixin, _Network):
         words, as in `tables.read_table`.
     second_group : str or int, optional
         Of another grouping, as there.
-    kind : {"real", "heavy", "counts", "share"}, optional
+    kind : {"real", "counts", "share"}, optional
         None says "real", too.
-    n_units, vary : int, str, optional
+    n_units : int, optional
         As in `tables.build_network`.
     sampler : dict, optional
         What to change in 4 chains of 500 draws.
-    most : int
-        Runs of them, at most, as in `tables.fit_network`.
-    cores : int
-        As in `sampling.sample_nuts`.
     random_state : int or RandomState, optional
         As scikit-learn has it.
 
@@ -203,7 +187,7 @@ class HierarchicalClassifier(ClassifierMixin, _Network):
     >>> from hbnn import HierarchicalClassifier, tables
     >>> frame = tables.example_frame()
     >>> X, y = frame[["field", "rain"]], frame["good"]
-    >>> model = HierarchicalClassifier("field", n_units=2, sampler={"draws": 100, "tune": 200}, most=2, random_state=1)
+    >>> model = HierarchicalClassifier("field", n_units=2, sampler={"draws": 100, "tune": 200}, random_state=1)
     >>> model.fit(X, y).predict_proba(X).shape, model.classes_.tolist()
     ((60, 2), ['no', 'yes'])
     >>> bool(model.score(X, y) > 0.8)

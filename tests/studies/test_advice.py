@@ -70,7 +70,7 @@ def test_new_groups_are_predicted_from_fits_without_them_and_without_their_known
         assert known is None or not np.isin(known.y, rest.y).any()
         if known is not None and rest.group[0] == 0:
             raise Refused("too few draws")
-        return tables.Prediction(rest.y[None], np.full((1, 1), 1.0), 1.0)
+        return tables.Prediction(rest.y[None], np.full((1, 1), 1.0))
 
     monkeypatch.setattr(advice, "compile_network", lambda: None)
     monkeypatch.setattr(tables, "fit_network", fit)
@@ -141,8 +141,7 @@ def test_what_is_predicted_as_it_was_made_lies_in_its_intervals_and_scores_best(
     frame, curve = advice.make_said(kind, 1, **options), advice.make_known("shared", 1, noise=0.0, **options)["y"]
     level = (frame["y"] - curve).groupby(frame["s"]).transform("mean") if kind == "second group" else 0.0
     mean = pd.Series((curve + level).to_numpy(), index=frame["a"])
-    told = {"ordered": lambda r: r.ordered, "heavy": lambda r: r.kind == "heavy"}
-    told |= {"weight": lambda r: r.weight is not None, "second group": lambda r: r.second_group is not None}
+    told = {"ordered": lambda r: r.ordered, "second group": lambda r: r.second_group is not None}
 
     def predict(_, rows):
         at = mean[rows.values[:, 0]].to_numpy()[None]
@@ -152,8 +151,7 @@ def test_what_is_predicted_as_it_was_made_lies_in_its_intervals_and_scores_best(
         if kind == "ordered":
             below = expit(np.array([-2, -0.5, 0.5, 2]) - 2 * at[..., None])
             return tables.Prediction(np.diff(below, axis=-1, prepend=0.0, append=1.0))
-        noise = 0.6 / np.sqrt(rows.weight)[None] if kind == "weight" else np.full((1, 1), 0.3)
-        return tables.Prediction(at, noise, tails=np.full((1, 1), 2.0) if kind == "heavy" else None)
+        return tables.Prediction(at, np.full((1, 1), 0.3))
 
     monkeypatch.setattr(advice, "compile_said", lambda *_: None)
     monkeypatch.setattr(tables, "fit_network", lambda rows, **_: None)

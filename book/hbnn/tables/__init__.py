@@ -1,35 +1,39 @@
-"""From a table with groups to predictions: read it, fit a network and its rivals, compare, and advise."""
+"""From a table with groups to predictions: read it, fit a network and its rivals, compare, and advise.
+
+A table goes one way: `_read`, `_predict` (what a fit says), `_fit`, `_compare`, `_write` and `_answer`, each of which
+imports only those before it, and hands on one object: Table, Prediction, Fit, Comparison, Answer.
+"""
 
 try:
     import sklearn as _  # noqa: F401
 except ImportError as e:
     raise ImportError('tables need scikit-learn: pip install "hbnn[tables]"') from e
 
-from hbnn.tables._answer import answer as answer
-from hbnn.tables._compare import Comparison as Comparison
-from hbnn.tables._compare import compare_rivals as compare_rivals
-from hbnn.tables._example import example_frame as example_frame
-from hbnn.tables._keep import load_fit as load_fit
-from hbnn.tables._keep import save_fit as save_fit
-from hbnn.tables._model import build_network as build_network
-from hbnn.tables._network import compile_network as compile_network
-from hbnn.tables._network import fit_network as fit_network
-from hbnn.tables._network import predict as predict
-from hbnn.tables._network import predict_new_group as predict_new_group
-from hbnn.tables._predictions import Precision as Precision
-from hbnn.tables._predictions import Prediction as Prediction
-from hbnn.tables._predictions import measure_precision as measure_precision
-from hbnn.tables._predictions import predict_rows as predict_rows
-from hbnn.tables._predictions import score_rows as score_rows
-from hbnn.tables._predictions import tabulate_predictions as tabulate_predictions
-from hbnn.tables._predictions import write_predictions as write_predictions
-from hbnn.tables._read import read_table as read_table
-from hbnn.tables._rivals import NETWORK as NETWORK
-from hbnn.tables._rivals import RIVALS as RIVALS
-from hbnn.tables._rivals import SHORT_SAMPLER as SHORT_SAMPLER
-from hbnn.tables._rivals import fit_rival as fit_rival
-from hbnn.tables._splits import Split as Split
-from hbnn.tables._splits import make_folds as make_folds
-from hbnn.tables._splits import split_rows as split_rows
-from hbnn.tables._table import Schema as Schema
-from hbnn.tables._table import Table as Table
+from hbnn.tables._answer import answer
+from hbnn.tables._compare import Comparison, compare_rivals
+from hbnn.tables._fit import (
+    NETWORK,
+    RIVALS,
+    SHORT_SAMPLER,
+    build_network,
+    compile_network,
+    fit_network,
+    fit_rival,
+)
+from hbnn.tables._predict import (
+    Prediction,
+    predict,
+    predict_new_group,
+    predict_rows,
+    score_rows,
+    tabulate_predictions,
+)
+from hbnn.tables._read import Schema, Split, Table, example_frame, make_folds, read_table, split_rows
+from hbnn.tables._write import load_fit, save_fit, write_predictions
+
+__all__ = [
+    "NETWORK", "RIVALS", "SHORT_SAMPLER", "Comparison", "Prediction", "Schema", "Split", "Table", "answer",
+    "build_network", "compare_rivals", "compile_network", "example_frame", "fit_network", "fit_rival", "load_fit",
+    "make_folds", "predict", "predict_new_group", "predict_rows", "read_table", "save_fit", "score_rows", "split_rows",
+    "tabulate_predictions", "write_predictions",
+]  # fmt: skip

@@ -1,97 +1,95 @@
-"""The whole way from a file to ``predictions.csv``: read, compare, advise, predict."""
+"""From a table to predictions in a file: read, compare, fit, predict, write."""
 
 import os
-from collections.abc import Mapping, Sequence
+import tempfile
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from hbnn._checks import check_seed
+from hbnn._refused import Refused
 from hbnn._text import join
-from hbnn.tables import _network, _rivals
-from hbnn.tables._compare import OVER, Over, Plan, cross_validate
-from hbnn.tables._model import build_network
-from hbnn.tables._network import Compiled, Fit, Progress, Sampler
-from hbnn.tables._predictions import check_names, check_path, write_predictions
-from hbnn.tables._read import Source, read_table
-from hbnn.tables._report import Answer
-from hbnn.tables._rivals import LINE, MOST, NAMES, NETWORK, RIVALS, RUN, SAMPLED
-from hbnn.tables._table import AskedKind, Table, say_rows
+from hbnn.tables._compare import OVER, Watch, cross_validate
+from hbnn.tables._fit import (
+    LINE,
+    MANY_GROUPS,
+    MANY_ROWS,
+    MOST,
+    NAMES,
+    NETWORK,
+    RIVALS,
+    RUN,
+    SAMPLED,
+    Progress,
+    Rival,
+    check_network,
+    check_rivals,
+    compile_network,
+    fit_network,
+    is_many,
+)
+from hbnn.tables._predict import Fit, check_names, name_figures
+from hbnn.tables._read import Over, Source, Table, check_rows, read_table, say_rows
+from hbnn.tables._write import Answer, check_paths, save_fit, write_predictions
 
 
 def answer(
     source: Source,
     *,
-    group: str,
-    features: Sequence[str],
     outcome: str,
     seed: int,
-    second_group: str | None = None,
-    weight: str | None = None,
-    cycles: Mapping[str, float] | None = None,
     predict: Source | None = None,
     out: str | Path = "predictions.csv",
-    kind: AskedKind | None = None,
-    classes: Sequence[Any] | None = None,
-    ids: Sequence[str] = (),
-    sep: str = ",",
-    decimal: str | None = None,
-    encoding: str = "utf-8",
+    report: str | Path | None = None,
+    save: str | Path | None = None,
+    force: bool = False,
     n_folds: int = 5,
     rivals: Sequence[str] = tuple(RIVALS),
     model: str | None = None,
-    most: int = MOST,
-    sampler: Sampler = None,
-    cores: int | None = None,
-    report: str | Path | None = None,
+    minutes: float | None = None,
     progress: Progress = print,
-    **options: Any,
+    **columns: Any,
 ) -> Answer:
     """From a table to predictions in a file: by the model that predicts best, in full, with its intervals.
 
     Rivals come first, in seconds, and the best of them writes the file. Then a hierarchical line, and then the network,
     are compared with them on the same rows, by short chains. Who takes the lead is sampled until what it predicts is
-    exact enough (`Precision`), and its predictions take the place of those before. Each step says what it found;
-    interrupted (Ctrl-C), what is finished stays. The advice is about rows of known groups, unless more than half of the
-    rows to predict are of new ones. How good predictions are, the scores say, of rows that a model has not seen, and
-    not the file. With more than 20,000 rows or 1,000 groups only rivals that take seconds are asked, unless `model`
-    asks for the network.
+    exact enough, and its predictions take the place of those before. The advice is about rows of known groups, unless
+    more than half of the rows to predict are of new ones. With more than 20,000 rows or 1,000 groups only rivals that
+    take seconds are asked, unless `model` asks for the network. After Ctrl-C, or `minutes`, what is finished stays.
 
     Parameters
     ----------
-    source, group, features, outcome, second_group, weight, cycles, kind, classes, ids, sep, decimal, encoding
-        As in `read_table`.
+    source, outcome, columns
+        As in `read_table`: `group` and `features`, and what else it is told.
     seed : int
     predict : path or DataFrame, optional
         Rows to predict, of known groups or new ones; an outcome in it is not used. Default: `source`. Rows of a new
         group whose outcome is known belong into `source`, which makes it a known one.
-    out : path
-        The file of predictions, as `write_predictions` writes it.
+    out, report, save : path
+        Files of predictions, of a report as `Answer.write_report` has it, and of the fit, as `save_fit` has it. They
+        are checked before anything is computed.
+    force : bool
+        Whether they may be written over files that this function did not write; never over `source` or `predict`.
     n_folds, rivals
         As in `compare_rivals`.
     model : str, optional
         Whose predictions are wanted, "network" or one of RIVALS; default: whoever is advised.
-    most : int
-        Runs of four chains, at most.
-    sampler : dict, optional
-        What to change in four chains of 500 draws.
-    cores : int, optional
-        That chains may use at once; default all. The answer is the same on any number.
-    report : path, optional
-        A file for `Answer.write_report`, written whenever predictions are.
+    minutes : float, optional
+        After which it ends, with what is finished.
     progress : callable
-        Called after each step with text of a line or more.
-    options
-        As in `build_network`.
+        Called with text of a line or more, at least every ten seconds.
 
     Raises
     ------
     Refused, ValueError, OSError
-        As `read_table`, `write_predictions`, `build_network` and `compare_rivals`, all before anything is fitted.
+        As `read_table`, `write_predictions` and `compare_rivals`, all before anything is fitted.
+    KeyboardInterrupt
+        Where nothing was finished.
 
     Examples
     --------
@@ -105,182 +103,181 @@ def answer(
     hbnn._refused.Refused: the table has no column 'rian'; there are 'field' and 'rain'. Did you mean 'rain'?
     """
     check_seed(seed)
-    columns: dict[str, Any] = {"group": group, "features": features, "ids": ids}
-    columns |= {"second_group": second_group, "weight": weight, "cycles": cycles}
-    columns |= {"sep": sep, "decimal": decimal, "encoding": encoding}
-    rows = read_table(source, outcome=outcome, kind=kind, classes=classes, **columns)
-    progress(str(rows))
-    asked = rows if predict is None else read_table(predict, outcome=None, like=rows, **columns)
-    question = _Question(rows, asked, model)
-    if predict is not None:
-        for line in question.describe():
-            progress(line)
-    files = _Files(out, report)
-    files.check(asked, rows.figures)
-    if question.is_large:
-        rivals, n_folds = tuple(name for name in rivals if name != LINE) or ("line",), 2
-        progress(
-            f"More than {_rivals.MANY_ROWS:,} rows or {_rivals.MANY_GROUPS:,} groups: rivals are compared on all rows, "
-            "in two folds; the network, which would take hours, is not asked. Ask it on some groups, picked at random: "
-            f"frame[frame[{group!r}].isin(some)]; or wait for it with model='network'."
-        )
-    _rivals.check_rivals(rivals)
+    check_rivals(rivals)
+    check_paths(out, report, save, {"the table": source, "predict": source if predict is None else predict}, force)
     if model not in (None, NETWORK, *rivals):
         raise ValueError(f"model={model!r}; wanted: {NETWORK!r}, one of rivals={tuple(rivals)}, or None")
-    settings = _network.merge_sampler(RUN | dict(sampler or {}))
-    build_network(rows, **options)  # which refuses what cannot be fitted to
-    over: tuple[Over, ...] = OVER if question.new_groups else ("rows",)
-    plan = Plan(over=over, seed=seed, n_folds=n_folds, cores=cores or os.process_cpu_count() or 1)
-    return _Run(
-        question=question, plan=plan, rivals=rivals, options=options, sampler=settings, most=most, files=files,
-        progress=progress,
-    ).finish()  # fmt: skip
-
-
-@dataclass(frozen=True)
-class _Question:
-    """Which rows are to be predicted from which, and by whom."""
-
-    rows: Table
-    asked: Table
-    model: str | None
-
-    @property
-    def new_groups(self) -> list[str]:
-        """Groups to predict that were not seen."""
-        return [name for name in self.asked.groups if name not in self.rows.groups]
-
-    @property
-    def is_new(self) -> Any:
-        """Whether each row to predict is of such a group, (row,)."""
-        return np.isin(np.array(self.asked.groups)[self.asked.group], self.new_groups)
-
-    @property
-    def aim(self) -> Over:
-        """What the advice is about."""
-        return "groups" if self.is_new.mean() > 0.5 else "rows"
-
-    @property
-    def is_large(self) -> bool:
-        """Whether rivals alone are asked."""
-        sizes = len(self.rows.group), len(self.rows.groups), len(self.rows.second_groups)
-        return _rivals.is_many(*sizes) and self.model not in SAMPLED
-
-    def describe(self) -> list[str]:
-        """The rows to predict: their groups, and features that lie outside of what was seen, a line each."""
-        rows, asked, said = self.rows, self.asked, [f"To predict: {self.asked}"]
-        if self.new_groups:
-            said.append(f"New groups: {join(map(repr, self.new_groups), 5)}, {say_rows(self.is_new.sum())}.")
-        if more := sorted({*asked.second_groups} - {*rows.second_groups}):
-            said.append(
-                f"New groups of {rows.columns['second_group']!r}: {join(map(repr, more), 5)}. No score is of such "
-                "rows, and only the network and the hierarchical line make their intervals wider for them."
-            )
-        low, high = rows.values.min(axis=0), rows.values.max(axis=0)
-        for name, least, most, values in zip(rows.features, low, high, asked.values.T, strict=True):
-            if n := int(np.sum((values < least) | (values > most))):
-                outside = f"{say_rows(n)} to predict outside of that."
-                said.append(f"Note: {name!r} was seen from {least:.6g} to {most:.6g}; {outside}")
-        return said
-
-
-@dataclass(frozen=True)
-class _Files:
-    """Where predictions and a report are written."""
-
-    out: str | Path
-    report: str | Path | None
-
-    def check(self, asked: Table, figures: tuple[str, ...]) -> None:
-        """Raise an error for files that cannot be written."""
-        check_path(self.out)
-        report = self.report
-        if report is not None and (not Path(report).parent.is_dir() or find_spec("matplotlib") is None):
-            raise OSError(f"report={str(report)!r}; wanted: a file in a folder that exists, and matplotlib installed")
-        check_names(asked, ("model", *figures))
+    with progress if isinstance(progress, Watch) else Watch(progress, minutes) as watch:
+        rows = read_table(source, outcome=outcome, **columns)
+        watch(str(rows))
+        later = {name: value for name, value in columns.items() if name not in ("kind", "classes")}
+        asked = rows if predict is None else read_table(predict, outcome=None, like=rows, **later)
+        check_names(asked, ("model", *name_figures(rows.kind, rows.classes)))
+        check_rows(rows)
+        run = _Run(rows, asked, model, seed, n_folds, {"out": out, "report": report, "save": save}, force, watch)
+        if predict is not None:
+            run.describe()
+        return run.finish(rivals)
 
 
 @dataclass
 class _Run:
     """Models that are asked one after the other; what is finished is in `done`, and in the files."""
 
-    question: _Question
-    plan: Plan
-    rivals: Sequence[str]
-    options: dict[str, Any]  # of the network
-    sampler: dict[str, Any]
-    most: int
-    files: _Files
-    progress: Progress
+    rows: Table
+    asked: Table
+    model: str | None
+    seed: int
+    n_folds: int
+    paths: dict[str, str | Path | None]
+    force: bool
+    watch: Watch
     done: Answer | None = None
-    reported: Answer | None = None
+    written: tuple[str, ...] = ()  # beside the predictions
 
-    def finish(self) -> Answer:
-        """Ask all models, and say what was found; interrupted, what is finished stays."""
-        quick = [name for name in RIVALS if name in self.rivals and name != LINE]
-        slow = [name for name in self.rivals if name == LINE], [] if self.question.is_large else [NETWORK]
+    def __post_init__(self) -> None:
+        groups, known = np.array(self.asked.groups), set(self.rows.groups)
+        self.new_groups = [name for name in self.asked.groups if name not in known]
+        self.is_new = np.isin(groups[self.asked.group], self.new_groups)
+        self.aim: Over = "groups" if self.is_new.mean() > 0.5 else "rows"
+        self.cores = os.process_cpu_count() or 1
+
+    def describe(self) -> None:
+        """Say what is to be predicted: groups, and features that lie outside of what was seen."""
+        rows, asked, say = self.rows, self.asked, self.watch
+        say(f"To predict: {asked}")
+        if self.new_groups:
+            say(f"New groups: {join(map(repr, self.new_groups), 5)}, {say_rows(self.is_new.sum())}.")
+        if more := sorted({*asked.second_groups} - {*rows.second_groups}):
+            say(
+                f"New groups of {rows.columns['second_group']!r}: {join(map(repr, more), 5)}. No score is of such "
+                "rows, and only the network and the hierarchical line make their intervals wider for them."
+            )
+        for name, seen, values in zip(rows.features, rows.values.T, asked.values.T, strict=True):
+            if n := np.sum((values < seen.min()) | (values > seen.max())):
+                outside = f"{say_rows(n)} to predict outside of that."
+                say(f"Note: {name!r} was seen from {seen.min():.6g} to {seen.max():.6g}; {outside}")
+
+    def plan(self, rivals: Sequence[str]) -> list[list[str]]:
+        """Models to ask, those together that are asked at once, the quick ones first."""
+        quick = [name for name in RIVALS if name in rivals and name != LINE]
+        slow = [[name] for name in (LINE, NETWORK) if name in (*rivals, NETWORK)]
+        if is_many(len(self.rows.group), self.rows) and self.model not in SAMPLED:
+            slow, self.n_folds = [], 2
+            self.watch(
+                f"More than {MANY_ROWS:,} rows or {MANY_GROUPS:,} groups: rivals are compared on all rows, in two "
+                "folds; the network, which would take hours, is not asked. Ask it on some groups, picked at random; "
+                "or wait for it with model='network'."
+            )
         try:
-            for models in filter(None, (quick, *slow)):
-                self.ask(models)
-        except KeyboardInterrupt:
-            if self.done is None:
+            check_network(self.rows)
+        except Refused as error:
+            if self.model in SAMPLED:
                 raise
-            best = f"{NAMES[self.done.model]}, the best of what was compared"
-            self.progress(f"Interrupted: {self.files.out} has the predictions of {best}.")
-        assert self.done is not None  # there is a rival
-        if self.files.report is not None:
-            if self.done is not self.reported:  # other models were compared since
-                self.done.write_report(self.files.report)
-            self.progress(f"{self.files.report}: the report.")
+            slow = []
+            self.watch(f"The network is not asked: {error}.")
+        return [quick or ["line"], *slow] if quick or not slow else slow
+
+    def finish(self, rivals: Sequence[str]) -> Answer:
+        """Ask all models, and say what was found; interrupted, what is finished stays."""
+        try:
+            for models in self.plan(rivals):
+                self.ask(models)
+                if self.watch.is_stopping:
+                    raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            why = self.watch.why or "Interrupted"
+            if self.done is None:
+                raise KeyboardInterrupt(f"{why}: nothing was finished, and nothing is written.") from None
+            also = f"; {join(self.written)} of it, too" if self.written else ""
+            best = f"{self.paths['out']} has the predictions of {NAMES[self.done.model]}, the best so far"
+            self.watch(f"{why}: {best}{also}.")
+            self.done = replace(self.done, interrupted=True)
+        self.watch.doing = ""
+        assert self.done is not None  # no plan is without a model
         self.advise_others(self.done)
         return self.done
 
     def ask(self, models: list[str]) -> None:
         """Compare models with those before, and let the best of all predict."""
-        own, rows, model = SAMPLED | {NETWORK: self.options}, self.question.rows, self.question.model
-        if models[0] in own:
-            self.progress(f"Next comes {NAMES[models[0]]}; to compile it may take a minute.")
-        compiled = {name: _network.compile_network(rows, **own[name]) for name in models if name in own}
-        found, first = cross_validate(rows, models, self.plan, compiled, self.progress), self.done is None
+        rows, watch, compiled = self.rows, self.watch, {}
+        watch.step(f"compiling {NAMES[models[0]]}" if models[0] in SAMPLED else "comparing rivals")
+        if models[0] in SAMPLED:
+            watch(f"Next comes {NAMES[models[0]]}; to compile it may take a minute.")
+            compiled = {models[0]: compile_network(rows, **SAMPLED[models[0]])}
+        over: tuple[Over, ...] = OVER if self.new_groups else ("rows",)
+        found = cross_validate(rows, models, over=over, seed=self.seed, n_folds=self.n_folds, compiled=compiled,
+                               cores=self.cores, watch=watch)  # fmt: skip
         found = found if self.done is None else self.done.comparison.join(found)
-        advice = found.advise(self.question.aim)
-        chosen = model if model is not None and model in found.lpd["rows"] else found.choose(self.question.aim)
-        self.progress(f"{advice}\n{found}")
-        if first:
-            self.progress("(lpd: log score of rows that a model had not seen, nats per row; higher is better)")
+        advice = found.advise(self.aim)
+        chosen = self.model if self.model is not None and self.model in found.lpd["rows"] else found.choose(self.aim)
+        watch(f"{advice}\n{found}")
+        if self.done is None:
+            watch("(lpd: log score of rows that a model had not seen, nats per row; higher is better)")
         if self.done is not None and chosen == self.done.model:
             self.done = replace(self.done, comparison=found, advice=advice)
-            return
-        fit = self.sample(compiled[chosen]) if chosen in compiled else None
-        answer = Answer(
-            rows=rows, comparison=found, advice=advice, model=chosen, predictions=pd.DataFrame(), fit=fit,
-            seed=self.plan.seed,
-        )  # fmt: skip
-        predicted = answer.predict(self.question.asked)
-        frame = write_predictions(self.files.out, self.question.asked, predicted, extra={"model": chosen})
-        self.progress(f"{self.files.out}: {say_rows(len(frame))} predicted by {NAMES[chosen]}.")
-        self.done = self.reported = replace(answer, predictions=frame)
-        if self.files.report is not None:
-            self.done.write_report(self.files.report)
+        else:
+            watch.step(f"fitting {NAMES[chosen]} to all rows")
+            fitted = self.sample(compiled[chosen]) if chosen in compiled else Rival(chosen, rows, self.seed)
+            self.write(Answer(rows=rows, comparison=found, advice=advice, model=chosen, predictions=found.lpd["rows"],
+                              fitted=fitted, seed=self.seed))  # fmt: skip
+        done = self.done
+        if self.paths["report"] is not None and done is not None:
+            self.put("report", lambda path: done.write_report(path, force=self.force))
+            if str(self.paths["report"]) not in self.written:
+                self.written = (*self.written, str(self.paths["report"]))
+                watch(f"{self.paths['report']}: the report.")
 
-    def sample(self, network: Compiled) -> Fit:
-        """Chains of the network, until its predictions are exact."""
-        fit = _network.fit_network(
-            self.question.rows, seed=self.plan.seed, network=network, sampler=self.sampler, judged=False,
-            asked=self.question.asked, most=self.most, cores=self.plan.cores, progress=self.progress,
-        )  # fmt: skip
-        self.progress(_describe_precision(fit))
+    def sample(self, network: Any) -> Fit:
+        """Chains of the network, until its predictions are exact; interrupted, those that are whole."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", UserWarning)
+            fit = fit_network(
+                self.rows, seed=self.seed, network=network, sampler=RUN, judged=False, asked=self.asked, most=MOST,
+                cores=self.cores, progress=self.watch,
+            )  # fmt: skip
+        for warning in caught:
+            self.watch(str(warning.message))
+        self.watch(_describe_precision(fit))
         return fit
 
+    def write(self, found: Answer) -> None:
+        """Predictions of another model than before, and its fit."""
+        watch, extra = self.watch, {"model": found.model}
+        watch.doing = "writing what was found"
+        predicted = found.predict(self.asked)
+        frame = self.put(
+            "out", lambda path: write_predictions(path, self.asked, predicted, extra=extra, force=self.force)
+        )
+        self.done, self.written = replace(found, predictions=frame), ()
+        watch(f"{self.paths['out']}: {say_rows(len(frame))} predicted by {NAMES[found.model]}.")
+        if self.rows.kind == "real" and self.rows.y.min() >= 0 and (below := (frame["low"] < 0).mean()) > 0.01:
+            watch(f"Note: {below:.0%} of the lower ends are below 0, where no outcome was.")
+        if self.paths["save"] is not None and (fit := found.fit) is not None:
+            self.put("save", lambda path: save_fit(path, fit, force=self.force))
+            watch(f"{self.paths['save']}: the fit, for load_fit.")
+            self.written = (str(self.paths["save"]),)
+
+    def put(self, what: str, write: Callable[[Path], Any]) -> Any:
+        """Write a file; where that cannot be done any more, into a folder for what is temporary."""
+        path = Path(str(self.paths[what]))
+        try:
+            return write(path)
+        except OSError as error:
+            self.paths[what] = Path(tempfile.mkdtemp(prefix="hbnn-")) / path.name
+            self.watch(f"{error}. It goes into {self.paths[what]} instead.")
+            return write(Path(str(self.paths[what])))
+
     def advise_others(self, done: Answer) -> None:
-        """Say who is advised for the rows that the advice is not about."""
-        is_new, aim = self.question.is_new, self.question.aim
-        if self.question.model is not None or not 0 < is_new.sum() < len(is_new):
+        """Say who is advised for the rows that the advice is not about, and why there is no fit."""
+        if self.paths["save"] is not None and done.fit is None:
+            self.watch(f"{self.paths['save']} is not written: {NAMES[done.model]} is fitted again in seconds.")
+        if self.model is not None or not 0 < self.is_new.sum() < len(self.is_new):
             return
-        other: Over = "rows" if aim == "groups" else "groups"
-        n, better = int(np.sum(is_new == (other == "groups"))), done.comparison.choose(other)
+        other: Over = "rows" if self.aim == "groups" else "groups"
+        n, better = int(np.sum(self.is_new == (other == "groups"))), done.comparison.choose(other)
         said = "it is advised, too" if better == done.model else f"{NAMES[better]} is advised: ask for them apart"
-        self.progress(f"For the {say_rows(n)} of {'known' if other == 'rows' else 'new'} groups {said}.")
+        self.watch(f"For the {say_rows(n)} of {'known' if other == 'rows' else 'new'} groups {said}.")
 
 
 def _describe_precision(fit: Fit) -> str:

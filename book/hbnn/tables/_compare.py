@@ -4,10 +4,14 @@ A model is left in the cold for rows, and for groups, that it has not seen; diff
 errors over groups.
 """
 
+import os
+import signal
+import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -15,19 +19,93 @@ import pandas as pd
 from hbnn import metrics
 from hbnn._text import plus_minus
 from hbnn._types import Array, Floats
-from hbnn.tables import _network, _rivals
-from hbnn.tables._network import Compiled, Progress, Sampler
-from hbnn.tables._predictions import Prediction, find_below, score_rows
-from hbnn.tables._rivals import LINE, NAMES, NETWORK, RIVALS, SAMPLED
-from hbnn.tables._splits import make_folds
-from hbnn.tables._table import NUMBERS, Kind, Places, Table
+from hbnn.tables._fit import (
+    LINE,
+    MOST,
+    NAMES,
+    NETWORK,
+    RIVALS,
+    SAMPLED,
+    Compiled,
+    Progress,
+    Sampler,
+    check_rivals,
+    compile_network,
+    fit_rival,
+    predict_fold,
+    say_time,
+)
+from hbnn.tables._predict import Prediction, find_below, score_rows
+from hbnn.tables._read import NUMBERS, Kind, Over, Places, Table, make_folds
 
-type Over = Literal["rows", "groups"]
 OVER: tuple[Over, ...] = ("rows", "groups")
 CLEARLY, WORSE = 2.8, 2.0  # standard errors: by which the network must lead, and a simple rival must not be behind
 CLOSE = 0.1  # nats per row: a simple rival that is further behind is not taken, however unsure that is
 FEW_GROUPS = 8  # below, errors are taken over rows
-LONGER = 5  # times as long as a fold, roughly, a run takes
+LONGER = 5  # times as long as a fold, roughly, a run of four chains takes, on one core or two
+QUIET = 8.0  # seconds without a line
+
+
+class Watch:
+    """What a long call says, never silent for long, and what ends it: Ctrl-C, or a time that is over.
+
+    The first interrupt ends what is being computed, also where a compiler swallows it: then at the next step. A second
+    one calls `at_once`; without it, it is Python's own.
+    """
+
+    def __init__(self, progress: Progress, minutes: float | None = None, at_once: Any = None) -> None:
+        self.progress, self.minutes, self.at_once, self.lock = progress, minutes, at_once, threading.RLock()
+        self.born = self.said = self.begun = time.monotonic()
+        self.doing, self.why = "", ""
+        self.left: float | None = None
+        self.is_stopping, self.ended = False, threading.Event()
+
+    def __enter__(self) -> Self:
+        self.main = threading.current_thread() is threading.main_thread()
+        if self.main:
+            self.before = signal.signal(signal.SIGINT, self.interrupt)
+        threading.Thread(target=self.tick, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.ended.set()
+        if self.main:
+            signal.signal(signal.SIGINT, self.before)
+
+    def __call__(self, text: str) -> None:
+        """Say a line or more."""
+        with self.lock:
+            self.said = time.monotonic()
+            self.progress(text)
+
+    def step(self, doing: str, left: float | None = None) -> None:
+        """Go on to something that takes so many seconds, about, unless it was interrupted."""
+        self.doing, self.begun, self.left = doing, time.monotonic(), left
+        if self.is_stopping:
+            raise KeyboardInterrupt
+
+    def tick(self) -> None:
+        """Say what is being done whenever nothing was said for long, and interrupt, as a person would, in time."""
+        while not self.ended.wait(1.0):
+            now = time.monotonic()
+            if self.main and self.minutes is not None and now - self.born > 60 * self.minutes and not self.is_stopping:
+                self.why = f"The {self.minutes:g} minutes are over"
+                os.kill(os.getpid(), signal.SIGINT)
+            if self.doing and now - self.said > QUIET:
+                since = now - self.begun
+                left = f"{say_time(self.left - since)} to go" if self.left and self.left > since else f"{since:.0f} s"
+                with suppress(Exception):  # a notebook's output that is closed
+                    self(f"  … {self.doing}: {left}")
+
+    def interrupt(self, *_: object) -> None:
+        """What a SIGINT does."""
+        if self.is_stopping and self.at_once is not None:
+            self.at_once()
+        if not self.is_stopping:
+            self.is_stopping, self.why = True, self.why or "Interrupted"
+            with suppress(RuntimeError):  # in the middle of another line
+                self(f"{self.why}: what is finished stays; Ctrl-C ends at once.")
+        raise KeyboardInterrupt
 
 
 @dataclass(frozen=True, repr=False)
@@ -36,21 +114,15 @@ class Comparison:
 
     Examples
     --------
-    Two models whose scores hardly differ:
+    Goes on from `compare_rivals`.
 
-    >>> import numpy as np
-    >>> import pandas as pd
-    >>> from hbnn import tables
-    >>> score = np.sin(np.arange(90))
-    >>> lpd = {"rows": pd.DataFrame({"line": score, "network": score[::-1]})}
-    >>> found = tables.Comparison(lpd, lpd, group=np.arange(90) % 9, kind="binary", levels={})
-    >>> found.choose(), found.advise()[:39]
-    ('line', 'Use a line, with a level for each group')
+    >>> gain, error = comparison.gain("network", "line")
+    >>> comparison.choose(), comparison.advise()[:38]
+    ('line', 'Use a line with a level for each group')
     """
 
     lpd: dict[Over, pd.DataFrame]  #: (row, model), log predictive densities, nats
-    #: (row, model), 1 for a class that was missed, or the squared error of a number, of a heavy-tailed one the absolute
-    loss: dict[Over, pd.DataFrame]
+    loss: dict[Over, pd.DataFrame]  #: (row, model), 1 for a class that was missed, or the squared error of a number
     group: Places
     kind: Kind | None
     levels: dict[Over, pd.DataFrame]  #: (row, model), the probability of what is below a number, or of the second of
@@ -67,20 +139,13 @@ class Comparison:
         return replace(self, **joined)  # type: ignore[arg-type]
 
     def gain(self, name: str, other: str, over: Over = "rows") -> tuple[float, float]:
-        """How much higher the lpd of `name` is than that of `other`, nats per row, and its standard error.
-
-        The error is over groups, as rows of one group share what was learned of it (Cameron and Miller, 2015); over
-        rows where there are fewer than 8 groups.
-
-        References
-        ----------
-        - Cameron and Miller (2015), Journal of Human Resources 50.
-        """
+        """How much higher the lpd of `name` is than that of `other`, nats per row, and its standard error: over groups,
+        as rows of one group share what was learned of it (Cameron and Miller, 2015, Journal of Human Resources 50);
+        over rows where there are fewer than 8 groups."""
         return self._average((self.lpd[over][name] - self.lpd[over][other]).to_numpy())
 
     def count_inside(self, share: float = 0.9, over: Over = "rows", name: str = NETWORK) -> tuple[float, float]:
-        """The share of outcomes, numbers, in the intervals that promise `share`, and its standard error as of
-        `gain`."""
+        """The share of outcomes, numbers, in the intervals that promise `share`, and its standard error."""
         if self.kind not in NUMBERS:
             raise ValueError(f"an outcome of kind {self.kind!r} has no interval; wanted: a number, or calibrate()")
         return self._average((np.abs(self.levels[over][name] - 0.5) < share / 2).to_numpy(float))
@@ -98,7 +163,7 @@ class Comparison:
 
     def to_frame(self) -> pd.DataFrame:
         """Scores, a line for each model, the best on rows first, with gains of the network."""
-        second = "mean error" if self.kind == "heavy" else "RMSE" if self.kind in NUMBERS else "accuracy (%)"
+        second = "RMSE" if self.kind in NUMBERS else "accuracy (%)"
         lines = {}
         for name in self.lpd["rows"]:
             line = {}
@@ -106,9 +171,7 @@ class Comparison:
                 text = f"new {over}"
                 loss = self.loss[over][name].mean()
                 line[f"lpd, {text}"] = self.lpd[over][name].mean()
-                line[f"{second}, {text}"] = (
-                    loss if self.kind == "heavy" else np.sqrt(loss) if self.kind in NUMBERS else 100 * (1 - loss)
-                )
+                line[f"{second}, {text}"] = np.sqrt(loss) if self.kind in NUMBERS else 100 * (1 - loss)
                 if name != NETWORK and NETWORK in self.lpd[over]:
                     line[f"network's gain, {text}"] = plus_minus(*self.gain(NETWORK, name, over))
             lines[name] = line
@@ -139,16 +202,19 @@ class Comparison:
         gain, error = replace(self, lpd=lpd, group=self.group[rest]).gain(name, other, over)
         return self.groups[odd] if self.groups else str(odd), gain, error
 
+    def find_best(self, over: Over) -> str:
+        """The rival with the highest score."""
+        return self.lpd[over].mean().drop(NETWORK, errors="ignore").idxmax()
+
     def choose(self, over: Over = "rows") -> str:
         """The model to use: the network if it leads the best rival by more than 2.8 standard errors, else the simplest
         rival that is not behind the best by more than 2, nor by more than 0.1 nats per row."""
-        mean = self.lpd[over].mean()
-        best = mean.drop(NETWORK, errors="ignore").idxmax()
-        if NETWORK in mean:
+        models, best = set(self.lpd[over]), self.find_best(over)
+        if NETWORK in models:
             gain, error = self.gain(NETWORK, best, over)
             if gain > CLEARLY * error:
                 return NETWORK
-        for name in (name for name in RIVALS if name in mean):
+        for name in (name for name in RIVALS if name in models):
             behind, error = self.gain(best, name, over)
             if name == best or behind <= min(WORSE * error, CLOSE):
                 return name
@@ -156,18 +222,15 @@ class Comparison:
 
     def advise(self, over: Over = "rows") -> str:
         """Which model to use, and why, in a sentence or two."""
-        mean = self.lpd[over].mean()
-        chosen, best = self.choose(over), mean.drop(NETWORK, errors="ignore").idxmax()
-        behind, error = self.gain(best, chosen, over)
-        size = plus_minus(behind, error)
-        simpler = f"{NAMES[best]} is ahead of {NAMES[chosen]} by {size}, which is not clear"
-        simpler = simpler if chosen not in (best, NETWORK) else ""
+        chosen, best, simpler = self.choose(over), self.find_best(over), ""
+        if chosen not in (best, NETWORK):
+            size = plus_minus(*self.gain(best, chosen, over))
+            simpler = f"; {NAMES[chosen]} is behind {NAMES[best]} by {size}, which is not clear"
         what = "rows of known groups" if over == "rows" else "groups that were left out whole"
         few = f", as there are fewer than {FEW_GROUPS} groups" if self.by == "rows" else ""
         unit, over_what = "nats per row", f"standard error over {self.by}{few}"
-        if NETWORK not in mean:
-            simpler = f"; {simpler} ({unit}, {over_what})" if simpler else ""
-            return f"Of the rivals, use {NAMES[chosen]} for {what}{simpler}."
+        if NETWORK not in self.lpd[over]:
+            return f"Of the rivals, use {NAMES[chosen]} for {what}{simpler and f'{simpler} ({unit}, {over_what})'}."
         lead, error = self.gain(NETWORK, best, over)
         text = f"Use {NAMES[chosen]} for {what}: there the network is "
         if abs(lead) <= WORSE * error:
@@ -182,7 +245,7 @@ class Comparison:
             odd, rest, its_error = self.gain_without(NETWORK, best, over)
             if (abs(lead) > WORSE * error) != (abs(rest) > WORSE * its_error):
                 text += f"; one group decides: without {odd!r} the network's lead is {plus_minus(rest, its_error)}"
-        return f"{text}; {simpler}." if simpler else f"{text}."
+        return f"{text}{simpler}."
 
 
 def compare_rivals(
@@ -192,9 +255,8 @@ def compare_rivals(
     n_folds: int = 5,
     rivals: Sequence[str] = tuple(RIVALS),
     over: Sequence[Over] = OVER,
-    network: Compiled | None = None,
+    network: "Compiled | None" = None,
     sampler: Sampler = None,
-    **options: Any,
 ) -> Comparison:
     """Cross-validate the network and its rivals, over rows and over whole groups.
 
@@ -208,10 +270,10 @@ def compare_rivals(
         Names of RIVALS.
     over : list of str
         "rows", of known groups, which advice is made from, and "groups", whole ones.
+    network : CompiledPyMCModel, optional
+        As in `fit_network`.
     sampler : dict, optional
         What to change in SHORT_SAMPLER.
-    network, options
-        As in `fit_network`, and refused as there.
 
     Examples
     --------
@@ -220,77 +282,67 @@ def compare_rivals(
     >>> from hbnn import tables
     >>> frame = tables.example_frame()
     >>> rows = tables.read_table(frame, group="field", features=["rain"], outcome="wheat")
-    >>> comparison = tables.compare_rivals(
-    ...     rows, seed=1, n_units=2, n_folds=2, rivals=("line",), over=("rows",), sampler={"draws": 100, "tune": 200}
-    ... )
+    >>> quick = {"over": ("rows",), "n_folds": 2, "sampler": {"draws": 100, "tune": 200}}
+    >>> comparison = tables.compare_rivals(rows, seed=1, rivals=("line",), **quick)
     >>> sorted(comparison.lpd["rows"])
     ['line', 'network']
-    >>> gain, error = comparison.gain("network", "line")
     """
     if "rows" not in over or not set(over) <= set(OVER):
         raise ValueError(f"over={over!r}; wanted: {OVER} or ('rows',)")
-    _rivals.check_rivals(rivals)
-    compiled = {NETWORK: _network.choose_network(rows, network, options)}
+    check_rivals(rivals)
+    compiled = {NETWORK: compile_network(rows) if network is None else network}
+    if LINE in rivals:
+        compiled[LINE] = compile_network(rows, **SAMPLED[LINE])
     models = [*(name for name in RIVALS if name in rivals), NETWORK]
-    return cross_validate(rows, models, Plan(over=over, seed=seed, n_folds=n_folds, sampler=sampler), compiled)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Plan:
-    """How models are cross-validated."""
-
-    over: Sequence[Over]
-    seed: int
-    n_folds: int
-    sampler: Sampler = None  # of the network
-    cores: int = 1
+    return cross_validate(rows, models, over=over, seed=seed, n_folds=n_folds, compiled=compiled, sampler=sampler)
 
 
 def cross_validate(
-    rows: Table,
-    models: Sequence[str],
-    plan: Plan,
-    compiled: dict[str, Compiled] | None = None,
-    progress: Progress | None = None,
-) -> Comparison:
-    """Cross-validate some models; those that are compiled by their networks."""
-    compiled = dict(compiled or {})
-    if LINE in models and LINE not in compiled:
-        compiled[LINE] = _network.compile_network(rows, **SAMPLED[LINE])
-    folds, lpd, loss, levels = make_folds(rows, seed=plan.seed, n_folds=plan.n_folds), {}, {}, {}
-    for part in plan.over:
-        fold, new = folds[part], part == "groups"
-        scores = [pd.DataFrame(np.nan, index=range(len(fold)), columns=list(models)) for _ in range(3)]
-        lpd[part], loss[part], levels[part] = scores
-        for name in models:
-            for k in range(fold.max() + 1):
-                start = time.perf_counter()
-                train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
-                held = rows.take(test)
-                if name in compiled:
-                    predicted = _rivals.predict_fold(
-                        rows, train, held, seed=plan.seed, new_groups=new, network=compiled[name], cores=plan.cores,
-                        sampler=plan.sampler if name == NETWORK else None,
-                    )  # fmt: skip
-                else:
-                    predicted = _rivals.fit_rival(name, rows, train, test, seed=plan.seed, new_groups=new)
-                found = score_rows(predicted, held), _find_losses(predicted, held), _find_levels(predicted, held)
-                for frame, values in zip(scores, found, strict=True):
-                    frame.loc[test, name] = values
-                if k == 0 and progress is not None:
-                    each = time.perf_counter() - start
-                    left = f"{_network.say_time(each * fold.max())} to go"
-                    if name in compiled and part == plan.over[-1]:
-                        left += f"; if it leads, {_network.say_time(LONGER * each)} more"
-                    progress(f"  {NAMES[name]}, new {part}: {left}")
+    rows: Table, models: Sequence[str], *, over: Sequence[Over], seed: int, n_folds: int,
+    compiled: "dict[str, Compiled]", sampler: Sampler = None, cores: int = 1, watch: Watch | None = None,
+) -> Comparison:  # fmt: skip
+    """Cross-validate some models; those that are compiled by their networks, with a `sampler` for the network."""
+    folds, watch = make_folds(rows, seed=seed, n_folds=n_folds), watch or Watch(lambda _: None)
+    lpd, loss, levels = (
+        {part: pd.DataFrame(np.nan, index=range(len(rows.group)), columns=list(models)) for part in over}
+        for _ in range(3)
+    )
+    fits = [(part, k) for part in over for k in range(int(folds[part].max()) + 1)]
+    for name in models:
+        start = time.perf_counter()
+        for done, (part, k) in enumerate(fits):
+            each = (time.perf_counter() - start) / done if done else None
+            left = None if each is None else each * (len(fits) - done)
+            watch.step(f"{NAMES[name]}, fit {done + 1} of {len(fits)}, without some {part}", left)
+            if each is not None and left is not None and done == 1 and (left > 3 or name in compiled):
+                watch(f"  {NAMES[name]}: {_say_left(left, each, name in compiled, cores)}")
+            train, test = np.flatnonzero(folds[part] != k), np.flatnonzero(folds[part] == k)
+            how: dict[str, Any] = {"seed": seed, "new_groups": part == "groups"}
+            held = rows.take(test)
+            if name in compiled:
+                predicted = predict_fold(
+                    rows, train, held, network=compiled[name], cores=cores,
+                    sampler=sampler if name == NETWORK else None, **how,
+                )  # fmt: skip
+            else:
+                predicted = fit_rival(name, rows, train, test, **how)
+            lpd[part].loc[test, name] = score_rows(predicted, held)
+            loss[part].loc[test, name] = _find_losses(predicted, held)
+            levels[part].loc[test, name] = _find_levels(predicted, held)
     return Comparison(lpd, loss, rows.group, rows.kind, levels, rows.groups)
 
 
+def _say_left(left: float, each: float, sampled: bool, cores: int) -> str:
+    """How long a comparison takes, and all that may come behind it: a run of four chains, where a fold's two took so
+    long, and two more."""
+    run = LONGER * each * min(2, cores) / min(4, cores)
+    more = f"; if it leads, {say_time(run)} more, up to {say_time(MOST * run).removeprefix('about ')} where chains part"
+    return f"{say_time(left)} to go" + more * sampled
+
+
 def _find_losses(predicted: Prediction, rows: Table) -> Floats:
-    """Squared error (of a heavy-tailed number the absolute one), or 1 for a class that was missed, (row,)."""
+    """Squared error, or 1 for a class that was missed, (row,)."""
     mean = predicted.to_unit()[0].mean(axis=0)
-    if rows.kind == "heavy":
-        return np.abs(mean - rows.y)
     if rows.kind in NUMBERS:
         return (mean - rows.y) ** 2
     guess = mean > 0.5 if rows.kind == "binary" else mean.argmax(axis=1)

@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 from hbnn import tables
-from hbnn.tables._model import Scales
-from hbnn.tables._network import Fit
-from hbnn.tables._table import NUMBERS
+from hbnn.tables._predict import Fit, Scales
+from hbnn.tables._read import NUMBERS
 from studies import advice
 
 
@@ -42,7 +41,7 @@ def read_kind(kind, **changes):
     made = {"binary": frame["moved"], "classes": frame["by"], "ordered": np.resize([1, 2, 3, 4], 60)}
     made |= {"counts": rng.poisson(4, 60), "share": rng.uniform(1, 99, 60)}
     frame["y"] = made.get(kind, frame["rent"])
-    frame = frame.assign(street=np.resize(list("abcde"), 60), n=rng.integers(1, 9, 60))
+    frame = frame.assign(street=np.resize(list("abcde"), 60))
     return read_tenants(frame, "y", kind=kind, **changes)
 
 
@@ -76,9 +75,7 @@ def make_fit(kind="binary", n_groups=4, n_draws=400, hidden=3, seed=0, spread=0.
         draws[name] = mu[:, None] + sd.reshape(-1, *[1] * (z.ndim - 1)) * z
     if kind in NUMBERS:
         draws["noise"] = 0.4 + 0.02 * rng.random(n_draws)
-    if kind == "heavy":
-        draws["tails"] = 1.5 + 0.2 * rng.random(n_draws)
-    level, width = (10.0, 2.0) if kind in ("real", "heavy") else (0.0, 1.0)
+    level, width = (10.0, 2.0) if kind == "real" else (0.0, 1.0)
     return Fit(
         draws=draws, groups=tuple(f"g{k}" for k in range(n_groups)), features=("a", "b"), kind=kind,
         classes={"binary": ("0", "1"), "classes": ("a", "b", "c")}.get(kind, ()),
@@ -93,7 +90,7 @@ def make_rows(fit, n=8, group="new", labels=True, seed=1):
     groups = fit.groups if group is None else (group,)
     values = fit.scales.center + fit.scales.width * rng.normal(size=(n, 2))
     drawn = {"real": rng.normal(10, 2, n), "binary": rng.integers(0, 2, n).astype("int32"), "counts": rng.poisson(3, n)}
-    drawn |= {"share": rng.integers(0, 101, n).astype(float), "heavy": 10 + 2 * rng.standard_t(2, n)}
+    drawn |= {"share": rng.integers(0, 101, n).astype(float)}
     y = drawn.get(fit.kind, rng.integers(0, 3, n).astype("int32")) if labels else None
     return tables.Table(
         values=values, y=y, group=np.resize(np.arange(len(groups)), n), groups=groups, features=("a", "b"),

@@ -31,11 +31,11 @@ def refuses(rows, *words, **options):
     assert all(word in str(caught.value) for word in words[1:]), caught.value
 
 
-@given(st.integers(0, 10**6), st.floats(0.05, 0.95), st.one_of(st.none(), st.integers(2, 40)))
-@settings(max_examples=50)
-def test_a_split_uses_every_row_once_within_its_group_and_hangs_on_its_seed(seed, share, most):
+@given(st.integers(0, 10**6), st.one_of(st.none(), st.integers(2, 40)))
+@settings(max_examples=20)
+def test_a_split_uses_every_row_once_within_its_group_and_hangs_on_its_seed(seed, most):
     rows = read(make_people())
-    split, again = (tables.split_rows(rows, seed=seed, train_share=share, max_train=most) for _ in range(2))
+    split, again = (tables.split_rows(rows, seed=seed, max_train=most) for _ in range(2))
     assert sorted(np.concatenate([*split.rows_train, *split.rows_test])) == list(range(62))
     for g, (train, test) in enumerate(zip(split.rows_train, split.rows_test, strict=True)):
         assert set(rows.group[train]) == set(rows.group[test]) == {g}
@@ -55,17 +55,6 @@ def test_a_class_has_the_same_share_in_training_and_models_take_the_unequal_grou
     assert model["n_obs"].get_value().tolist() == [10, 6, 15]
 
 
-@pytest.mark.parametrize(("outcome", "classes"), [("by", {0, 1, 2}), ("income", None)])
-def test_an_outcome_of_any_kind_is_split_and_a_rare_class_is_in_training(frame, outcome, classes):
-    frame["by"] = np.where(np.arange(62) % 12 == 0, "tram", np.resize(["bus", "car"], 62))
-    rows = read(frame, ["age"], outcome)
-    split = tables.split_rows(rows, seed=0, train_share=0.3)
-    assert [len(y) for y in split.y_train] == [6, 4, 9]
-    for y, where in zip(split.y_train, split.rows_train, strict=True):
-        np.testing.assert_array_equal(y, rows.y[where])
-        assert classes is None or set(y) == classes
-
-
 def test_training_rows_have_mean_0_and_sd_1_whatever_the_test_rows_are(frame):
     frame.loc[3, "income"] = 1e-320  # a number as any other
     split = tables.split_rows(read(frame), seed=0)
@@ -74,13 +63,6 @@ def test_training_rows_have_mean_0_and_sd_1_whatever_the_test_rows_are(frame):
     frame.loc[split.rows_test[0], "income"] *= 1000
     again = tables.split_rows(read(frame), seed=0)
     np.testing.assert_array_equal([again.center, again.width], [split.center, split.width])
-
-
-def test_a_group_of_one_class_can_be_asked_for(frame):
-    rows = read(frame.assign(moved=frame["moved"].where(frame["town"] != "Bonn", 0)))
-    refuses(rows, "in group 'Bonn' (12 rows, 0 of class 1)", "allow_one_class=True")
-    split = tables.split_rows(rows, seed=0, allow_one_class=True)
-    assert [labels.sum() for labels in split.y_train] == [4, 0, 5]
 
 
 @pytest.mark.parametrize(
@@ -94,19 +76,6 @@ def test_a_group_of_one_class_can_be_asked_for(frame):
 )
 def test_tables_that_no_model_can_learn_from_are_refused(frame, changes, words):
     refuses(read(frame.assign(**changes)), *words)
-
-
-def test_a_feature_that_varies_in_test_rows_alone_and_a_table_without_labels_are_refused(frame, rows):
-    varies = np.isin(np.arange(62), tables.split_rows(rows, seed=0).rows_test[0])
-    refuses(read(frame.assign(age=varies)), "the same in all training rows: 'age'")
-    refuses(read(frame, outcome=None), "outcome=None", "wanted: rows read with")
-
-
-@pytest.mark.parametrize(
-    "options", [{"seed": None}, {"train_share": 1.0}, {"train_share": 0}, {"max_train": 1}, {"min_rows": 3}]
-)
-def test_a_split_needs_sensible_arguments(rows, options):
-    refuses(rows, f"{next(iter(options))}=", **options)
 
 
 def test_folds_hold_every_row_once_leave_out_whole_groups_and_spread_classes():
