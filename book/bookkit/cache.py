@@ -69,7 +69,7 @@ def cached(sample):
     -------
     function
         Of the arguments of `pm.sample`, all by name but `draws`, with ``model`` and ``random_seed`` (int) among them.
-        It returns the DataTree of `pm.sample`, with the groups ``posterior`` and ``sample_stats``.
+        It returns the DataTree of `pm.sample`; one of a release has the groups ``posterior`` and ``sample_stats``.
 
     Raises
     ------
@@ -93,6 +93,8 @@ def cached(sample):
     >>> bool((first["posterior"]["mu"] == second["posterior"]["mu"]).all())
     True
     """
+
+    sample = getattr(sample, "__wrapped__", sample)  # PyMC's own, where `bookkit.kernel` has ours in its place
 
     @functools.wraps(sample)
     def sample_cached(draws=1000, *, model, random_seed, **options):
@@ -119,8 +121,8 @@ def cached(sample):
 
 
 def _strip(tree):
-    """Draws and statistics, without what no NetCDF file can hold."""
-    groups = {name: tree[name].to_dataset() for name in ("posterior", "sample_stats")}
+    """Draws, statistics and data, without what no NetCDF file can hold."""
+    groups = {name: node.to_dataset() for name, node in tree.children.items()}
     for data in groups.values():
         data.attrs = {name: value for name, value in data.attrs.items() if name in KEPT}
     stats = groups["sample_stats"]

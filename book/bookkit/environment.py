@@ -7,6 +7,8 @@ and the variables below are in force before NumPy or PyTensor load. **A variable
 is overruled.** Code that wants other settings, such as the benchmark's, changes ``os.environ`` itself before it imports
 NumPy or PyTensor.
 
+A notebook's kernel also gets PyMC with our ways (`bookkit.kernel`) when a cell imports it; a plain ``python`` does not.
+
 What cannot be overruled from within a process (the C library's tunables, a preloaded library) shows in `read_back`,
 which asks the libraries, not the variables.
 """
@@ -124,3 +126,7 @@ if __name__ == "__main__":
     print(f"Settings installed: {install()}")
 else:
     apply()
+    if any(word.endswith("kernel_launcher") for word in sys.orig_argv):  # Jupyter's, VS Code's, nbclient's, Colab's
+        import wrapt
+
+        wrapt.register_post_import_hook("bookkit.kernel:settle", "pymc")

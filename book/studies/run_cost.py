@@ -24,7 +24,11 @@ import json, re, resource, sys, matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import jupytext
+import pymc
+from bookkit import kernel
 from IPython.core.interactiveshell import InteractiveShell
+
+kernel.settle(pymc)  # as in a notebook
 
 def use():
     return [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
