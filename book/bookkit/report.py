@@ -91,7 +91,7 @@ def read_data(name):
     """
     path = DATA / f"{name}.json"
     if not path.exists():
-        command = {"bench": "make bench", "bench_settings": "make bench SETTINGS=1"}.get(name, "make studies")
+        command = "make bench" if name in ("bench", "typings") else "make studies"
         raise FileNotFoundError(f"book/data/{name}.json is missing; `{command}` writes it")
     return json.loads(path.read_text())
 

@@ -115,22 +115,24 @@ def test_the_bound_counts_what_a_hand_counts():
 
 
 def list_all(quick):
-    return {section: [case for group in groups for case in group]
-            for section, groups in harness.list_cases(quick).items()}  # fmt: skip
+    return {name: {section: [case for group in groups for case in group] for section, groups in table.items()}
+            for name, table in harness.list_cases(quick).items()}  # fmt: skip
 
 
 @pytest.mark.parametrize("quick", [True, False])
 def test_every_case_names_a_function_and_its_arguments(quick):
-    for name, case in [case for cases in list_all(quick).values() for case in cases]:
+    tables = list_all(quick).values()
+    for name, case in [case for table in tables for cases in table.values() for case in cases]:
         module, function = name.split(".")
         inspect.signature(getattr(importlib.import_module(f"studies._bench.{module}"), function)).bind(**case)
 
 
-def test_the_table_in_the_book_is_the_record_of_a_whole_run():
-    table = report.read_data("bench")
+@pytest.mark.parametrize("name", list_all(quick=False))
+def test_the_table_in_the_book_is_the_record_of_a_whole_run(name):
+    table = report.read_data(name)
     assert table["digest"] == harness.digest_table(table) != harness.digest_table(table | {"minutes": 1.0})
     assert table["quick"] is False
-    for section, cases in list_all(quick=False).items():
+    for section, cases in list_all(quick=False)[name].items():
         found = zip(cases, table[section], strict=True)
         assert [{key: row[key] for key in case} for (_, case), row in found] == json.loads(
             json.dumps([c for _, c in cases])

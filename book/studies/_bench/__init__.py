@@ -1,6 +1,7 @@
 """What `make bench` measures: what a gradient costs, and what a posterior costs, with `fuse` and with its best rivals.
 
 - `gradients`: microseconds of one gradient by stock PyMC's backends, by JAX written by hand, and by `fuse`
+- `typings`: the same of thirty networks as other people have typed them
 - `samplers`: CPU seconds of effective draws by nutpie, NumPyro and BlackJAX
 - `peers`: the network's density in JAX, and the samplers; other studies use them too
 - `libmvec`: stock Numba with the vector functions that it lacks

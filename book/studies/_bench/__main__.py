@@ -1,7 +1,8 @@
-"""python -m studies._bench [--quick]: what gradients and posteriors cost, with `fuse` and with the best of its rivals.
+"""python -m studies._bench [--quick] [TABLE]: what gradients and posteriors cost, with `fuse` and with its rivals.
 
-It writes book/data/bench.json in 25 minutes, on one core, compiling apart. ``--quick`` does a little of everything in
-three minutes, two when it has been run before, and writes _build/bench_quick.json instead.
+It writes book/data/bench.json in 25 minutes and book/data/typings.json in 25 more, or the one that is named, on one
+core, compiling apart. ``--quick`` does a little of everything in five minutes, fewer when it has been run before, and
+writes _build/bench_quick.json and _build/typings_quick.json instead.
 
 Everything runs with the settings of a user, who sets nothing, and not with this book's, which fix the order of sums and
 hold processors back to what all of them have; only the number of threads is set, to one.
@@ -16,6 +17,7 @@ import sys
 import tempfile
 import time
 from contextlib import nullcontext
+from importlib.metadata import version
 
 from bookkit.environment import SETTINGS
 from bookkit.repo import DATA, ROOT, digest, write_atomically
@@ -23,6 +25,7 @@ from bookkit.repo import DATA, ROOT, digest, write_atomically
 from studies._tasks import PACKAGES, describe_origin
 
 LIMIT = 900  # seconds a group of cases may take
+TOGETHER = 3  # typings in a process
 KEPT = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "JAX_PLATFORMS")
 XLA = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 # The book's settings are in force before this line; NumPy, PyTensor, Numba and JAX read theirs after it.
@@ -37,7 +40,7 @@ bench.run_cases(sys.argv[2])
 
 
 def list_cases(quick):
-    """What is run: section to groups of cases, each a list of (module.function, arguments).
+    """What is run: table to section to groups of cases, each a list of (module.function, arguments).
 
     A group shares a process, and so what it has imported and compiled.
     """
@@ -46,9 +49,11 @@ def list_cases(quick):
     nets |= {(12, "relu"): sizes[1:2], (32, "relu"): sizes[2:3]}
     engines = list(importlib.import_module("studies._bench.samplers").SETTINGS)
     seeds, turns = (1, 2), {"rounds": 25, "seconds": 3}
+    typed = list(importlib.import_module("studies._bench.typings").TYPINGS)
     if quick:
         nets, engines, seeds, turns = {(12, "tanh"): sizes[1:2]}, engines[::3], (1,), {"rounds": 5, "seconds": 1}
-    return {
+        typed = typed[::10]
+    bench = {
         "gradients": [
             [("gradients.time_gradients", {"n_hidden": n, "activation": name, "sizes": sizes, **turns})]
             for (n, name), sizes in nets.items()
@@ -59,6 +64,8 @@ def list_cases(quick):
             for engine in engines
         ],
     }
+    cases = [("typings.time_typing", {"typing": name, **turns}) for name in typed]
+    return {"bench": bench, "typings": {"typings": [cases[k : k + TOGETHER] for k in range(0, len(cases), TOGETHER)]}}
 
 
 def run_group(group, folder):
@@ -92,23 +99,24 @@ def digest_table(table):
     return digest({key: value for key, value in table.items() if key != "digest"})
 
 
-def run(quick):
-    """All cases; the table is written when the last one is done."""
+def run(name, quick):
+    """All cases of a table, which is written when the last one is done."""
     started, sections = time.monotonic(), {}
     kept = nullcontext(ROOT / "_build" / "bench_compiled") if quick else tempfile.TemporaryDirectory()
     with kept as folder:
-        for section, groups in list_cases(quick).items():
+        for section, groups in list_cases(quick)[name].items():
             sections[section] = [row for group in groups for row in show(run_group(group, folder), section, started)]
     table = {
-        "study": "bench",
+        "study": name,
         "quick": quick,
         "measured": True,
         "minutes": round((time.monotonic() - started) / 60, 1),
         "cores": 1,
-        **describe_origin((*PACKAGES, "numpyro", "blackjax")),
+        **describe_origin(),
+        "versions": {package: version(package) for package in (*PACKAGES, "numpyro", "blackjax")},
         **sections,
     }
-    path = ROOT / "_build" / "bench_quick.json" if quick else DATA / "bench.json"
+    path = ROOT / "_build" / f"{name}_quick.json" if quick else DATA / f"{name}.json"
     path.parent.mkdir(exist_ok=True)
     write_atomically(path, json.dumps(table | {"digest": digest_table(table)}, indent=1) + "\n")
     print(f"wrote {path} after {table['minutes']} minutes")
@@ -120,7 +128,7 @@ def show(found, section, started):
     """Print rows, a line each, numbers in three digits, and return them."""
     for row in found:
         row = {key: value for key, value in row.items() if key not in ("models", "rows", "compile")} | {
-            f"{m.get('n_groups', 'groups')} x {m['n_obs']}": [
+            f"{m['n_groups']} x {m['n_obs']}" if "n_groups" in m else "us": [
                 f"{p['form']} {p['us']:.4g}" for p in m["rows"] if "us" in p
             ]
             for m in row.get("models", [row] if "rows" in row else [])
@@ -133,4 +141,6 @@ def show(found, section, started):
 
 
 if __name__ == "__main__":
-    run(quick="--quick" in sys.argv)
+    names = [name for name in sys.argv[1:] if not name.startswith("-")]
+    for name in names or list_cases(quick=True):
+        run(name, quick="--quick" in sys.argv)

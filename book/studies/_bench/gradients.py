@@ -102,10 +102,10 @@ def draw_position(shapes):
     return {name: np.asarray(SPREAD * rng.normal(size=shape)) for name, shape in shapes.items()}
 
 
-def compile_forms(model):
+def compile_forms(model, modes=MODES):
     """PyTensor's forms of a model: dict of name to (the model, stock or fused; its compiled gradient; CPU seconds)."""
     forms, values = {}, draw_values(model)
-    for form, mode in MODES.items():
+    for form, mode in modes.items():
         if form != MVEC or not libmvec.find_reason():
             with libmvec.vectorised() if form == MVEC else nullcontext():
                 (used, gradient), seconds = time_cpu(lambda: compile_form(model, form, mode, values))  # noqa: B023
@@ -114,9 +114,10 @@ def compile_forms(model):
 
 
 def compile_form(model, form, mode, values):
-    """The model, fused where the form asks for it, and the gradient of its log posterior."""
+    """The model, fused where the form asks for it and `fuse` does not leave it, and its log posterior's gradient."""
     names = [variable.name for variable in model.value_vars]
-    model = fuse(model, dtype="float32" if form.endswith("32") else "float64") if form.startswith("fuse") else model
+    if form.startswith("fuse"):
+        model = fuse(model, strict=False, dtype="float32" if form.endswith("32") else "float64")
     gradient = model.logp_dlogp_function(ravel_inputs=False, mode=mode)._pytensor_function
     gradient.trust_input = True  # no check of the arguments' types at each call
     assert [variable.name for variable in model.value_vars] == names  # one position serves all
@@ -134,7 +135,7 @@ def draw_values(model):
 
 def time_forms(forms, others, rounds, seconds):
     """Median and quartiles of the microseconds of all forms, compiled before and timed in turn: list of dict."""
-    stock = forms["stock, C"][0]
+    stock = forms["stock, Numba"][0]
     logp = get_jaxified_logp(stock, negative_logp=False)  # what `pm.sample` hands to NumPyro
     values = draw_values(stock)
     runs = {form: make_calls(gradient, values) for form, (_, gradient, _) in forms.items()}
