@@ -1,7 +1,7 @@
 """Rivals of the hierarchical network by NUTS on twenty data sets: cheaper posteriors of it, and other methods.
 
 The data sets are those of study `replication`. Rows of part "tuning" are how methods got their weight decay, and where
-they have one a rate or a rank, on other data.
+they have one a rate, a width, a rank or a scale, on other data.
 """
 
 import time
@@ -13,14 +13,17 @@ from hbnn import fuse, prediction
 from studies import _approximations, _fits, _replicate, _rivals, replication
 
 MEASURED = False
+RESCALED, TRUNK = "Gaussian process each, rescaled", "one trunk, a head each"
 TUNING_SEEDS = (101, 102, 103)
+TUNING = {RESCALED: range(101, 111)}  # as the process itself
 ALPHAS = (0.01, 0.1, 0.3, 1, 3, 10)  # weight decay
-RANKS = (2, 4, 6)
+ONE_NUMBER = {"Gaussian process, all": (2, 4, 6), RESCALED: (1.3, 1.35, 1.4, 1.45, 1.5, 1.55, 1.6)}  # rank, scale
+WIDTHS = (12, 24)  # of the trunk's layers
 RATES = {"one-hot, SWAG": (0.03, 0.1, 0.3, 1), "one-hot, dropout": (0.02, 0.05, 0.1, 0.2)}
 CHOSEN = {  # the best mean lpd on the tuning data, rows of part "tuning"
     "deep ensemble": "0.3", "one-hot MLP": "3", "one-hot ensemble": "3", "learned angles": "3",
     "one-hot, last-layer Laplace": "3", "one-hot, SWAG": "1, 1", "one-hot, dropout": "1, 0.02",
-    "Gaussian process, all": "2",
+    "Gaussian process, all": "2", RESCALED: "1.45", TRUNK: "1, 12",
 }  # fmt: skip
 
 APPROXIMATIONS = {
@@ -39,6 +42,8 @@ PEERS = {  # tuned
     "one-hot, SWAG": _rivals.fit_swag,
     "one-hot, dropout": _rivals.fit_dropout,
     "Gaussian process, all": lambda moons, rank, seed: _rivals.fit_shared_process(moons, int(rank)),
+    RESCALED: lambda moons, scale, seed: _rivals.fit_rescaled_process(moons, scale),
+    TRUNK: lambda moons, alpha, seed, width: _rivals.fit_trunk(moons, alpha, seed, int(width)),
 }
 AS_THEY_ARE = {
     "7 weighted neighbours each": _rivals.fit_neighbours,
@@ -47,13 +52,15 @@ AS_THEY_ARE = {
 }
 SAMPLED = "learned angles, NUTS"
 SOME = {SAMPLED: (301, *range(306, 311))}  # not all twenty, for time: three minutes each
-NO_INTERVAL = ("one-hot MLP", "7 weighted neighbours each")
+NO_INTERVAL = ("one-hot MLP", "7 weighted neighbours each", RESCALED)
 
 
 def list_levels(method):
-    """What a method tries on the tuning data: ranks, or weight decays, each with all of its rates."""
-    if method == "Gaussian process, all":
-        return [str(rank) for rank in RANKS]
+    """What a method tries on the tuning data: ranks, scales, or weight decays, each with all of its rates or widths."""
+    if method in ONE_NUMBER:
+        return [str(number) for number in ONE_NUMBER[method]]
+    if method == TRUNK:
+        return [f"{alpha}, {width}" for alpha in ALPHAS for width in WIDTHS]
     if method in RATES:
         return [f"{alpha}, {rate}" for alpha in ALPHAS[1:] for rate in RATES[method]]
     return [str(alpha) for alpha in ALPHAS]
@@ -64,7 +71,7 @@ def _list_cases():
         return {"part": part, "method": method, "level": level, "data_seed": data_seed, "seed": 1}
 
     for method in PEERS:
-        for data_seed in TUNING_SEEDS:
+        for data_seed in TUNING.get(method, TUNING_SEEDS):
             yield from (case("tuning", method, level, data_seed) for level in list_levels(method))
     for data_seed in replication.DATA_SEEDS:
         methods = (*APPROXIMATIONS, *PEERS, *AS_THEY_ARE, SAMPLED)
@@ -84,9 +91,10 @@ def block(case):
 def estimate(case):
     """CPU-seconds that a row takes on the machine of the tables, roughly: for the progress bar and the tests."""
     seconds = {"deep ensemble": 8, "one-hot MLP": 1, "one-hot ensemble": 12, "learned angles": 20}
-    seconds |= {"mean-field ADVI": 12, "full-rank ADVI, 5 units": 35, "Pathfinder": 30, SAMPLED: 120}
+    seconds |= {"mean-field ADVI": 80, "full-rank ADVI, 5 units": 35, "Pathfinder": 30, SAMPLED: 120}
     seconds |= {"Gaussian process, all": 40, "Gaussian process, angles": 30} | dict.fromkeys(RATES, 8)
     seconds |= {"7 weighted neighbours each": 1, "Gaussian process each": 1, "one-hot, last-layer Laplace": 1}
+    seconds |= {RESCALED: 1, TRUNK: 8}
     return seconds.get(case["method"], 15)
 
 
@@ -96,14 +104,14 @@ EMPTY = replication.EMPTY | dict.fromkeys(["loss", "khat", "flat_directions"])
 def compute(part, method, level, data_seed, seed):
     """Scores with their errors, calibration, coverage, group sds and CPU-seconds of one fit, as in `replication`.
 
-    `level` is the rank, the weight decay, or the decay and the rate, that a row of part "tuning" tries. A method that
-    has one probability and no interval has no coverage.
+    `level` is the rank, the scale, the weight decay, or the decay and the rate or width, that a row of part "tuning"
+    tries. A method that has one probability and no interval has no coverage.
     """
     moons = data.rotated_moons(seed=data_seed)
     start = time.process_time()
     try:
         if method not in APPROXIMATIONS:
-            predict_at, found = _fit_rival(method, level or CHOSEN.get(method), moons, seed)
+            predict_at, found = fit_rival(method, level or CHOSEN.get(method), moons, seed)
             p_train, p_test = (predict_at(X).mean(axis=(0, 1)) for X in (moons.X_train, moons.X_test))
         else:
             p_train, p_test, found, predict_at = _approximate(method, moons, seed)
@@ -116,14 +124,14 @@ def compute(part, method, level, data_seed, seed):
     return row | _replicate.score_fit(p_train, p_test, moons)
 
 
-def _fit_rival(method, level, moons, seed):
+def fit_rival(method, level, moons, seed):
     """A function that predicts, and what a row says of the run."""
     if method == SAMPLED:
         return _rivals.sample_angles(moons, seed)
     if method in AS_THEY_ARE:
         return AS_THEY_ARE[method](moons), {}
-    alpha, *rate = map(float, level.split(", "))
-    return PEERS[method](moons, alpha, seed, **dict(zip(["rate"], rate, strict=False))), {}
+    first, *second = map(float, level.split(", "))
+    return PEERS[method](moons, first, seed, *second), {}
 
 
 def _approximate(method, moons, seed):

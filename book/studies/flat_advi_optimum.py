@@ -9,9 +9,10 @@ import numpy as np
 from bookkit import data, models
 from hbnn import metrics, prediction, sampling
 
+from studies import _approximations
+
 MEASURED = False
 CASES = [{"seed": seed} for seed in range(1, 11)]
-N_STEPS, N_MC, RATE = 4_000, 16, 0.03  # Adam's rate falls from RATE to 0 along half a cosine
 N_LOSS = 3_000  # draws behind the loss at the end
 
 
@@ -33,7 +34,7 @@ def compute(seed):
     """Test scores, final loss with its error and mean ignorance (test points, circle of radius 6)."""
     moons = data.flat_moons(seed=0)
     model = models.flat_bnn(moons.X_train, moons.y_train)
-    found = sampling.fit_advi(model, N_STEPS, seed=seed, n_mc=N_MC, optimizer=RATE)
+    found = sampling.fit_advi(model, seed=seed, **_approximations.ADVI)
     loss, error = find_loss(found.approx, found.draw(N_LOSS, seed=seed), moons)
     weights = found.draw(1000, seed=seed)
     row = metrics.score(

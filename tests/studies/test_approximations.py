@@ -94,22 +94,27 @@ def moons():
 
 
 PEERS = {"deep ensemble": 3, "one-hot MLP": 1, "one-hot ensemble": 3, "learned angles": 3}  # and their members
+N_DRAWS = dict.fromkeys(cheaper_ways.NO_INTERVAL, 1) | {cheaper_ways.TRUNK: 3} | PEERS  # 200 of all others
+LEVELS = {cheaper_ways.RESCALED: "1.4", cheaper_ways.TRUNK: "0.1, 6"} | dict.fromkeys(cheaper_ways.RATES, "0.1, 0.05")
 
 
-@pytest.mark.parametrize("method", [*cheaper_ways.RATES, "one-hot, last-layer Laplace", *cheaper_ways.AS_THEY_ARE,
+@pytest.mark.parametrize("method", [*LEVELS, "one-hot, last-layer Laplace", *cheaper_ways.AS_THEY_ARE,
                                     *(pytest.param(name, marks=pytest.mark.slow) for name in PEERS)])  # fmt: skip
 def test_a_rival_learns_clear_moons_and_answers_at_any_points(monkeypatch, moons, method):
-    if method in PEERS:
-        monkeypatch.setattr(_approximations, "N_MEMBERS", 3)
-        predict_at = cheaper_ways.PEERS[method](moons, 0.1, 1)
-    else:
-        level = "0.1, 0.05" if method in cheaper_ways.RATES else "0.1"
-        predict_at, _ = cheaper_ways._fit_rival(method, level, moons, 1)
+    monkeypatch.setattr(_approximations, "N_MEMBERS", 3)
+    predict_at, _ = cheaper_ways.fit_rival(method, LEVELS.get(method, "0.1"), moons, 1)
     p = predict_at(moons.X_test)
-    assert p.shape == (1, PEERS.get(method, 1 if method in cheaper_ways.NO_INTERVAL else 200), 3, 60)
+    assert p.shape == (1, N_DRAWS.get(method, 200), 3, 60)
     assert ((p.mean(axis=(0, 1)) > 0.5) == moons.y_test).mean(axis=1).min() > 0.85  # each group by its own answer
     everywhere = predict_at(moons.X_test[1])
     np.testing.assert_allclose(everywhere[..., 1, :], p[..., 1, :], rtol=1e-6)
+
+
+def test_one_trunk_takes_groups_of_unlike_sizes(monkeypatch, moons):
+    monkeypatch.setattr(_approximations, "N_MEMBERS", 3)
+    few = {name: [getattr(moons, name)[g][:n] for g, n in enumerate((40, 5, 30))] for name in ("X_train", "y_train")}
+    p = _rivals.fit_trunk(data.Moons(**(vars(moons) | few)), 0.1, 1, width=6)(moons.X_test)
+    assert ((p.mean(axis=(0, 1)) > 0.5) == moons.y_test).mean(axis=1)[[0, 2]].min() > 0.85
 
 
 def make_covariance(X, log_size, log_width):
