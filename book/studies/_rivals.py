@@ -8,6 +8,7 @@ from functools import lru_cache, partial
 
 import numpy as np
 import pymc as pm
+from bookkit import models
 from hbnn import diagnostics, fuse, prediction, sampling
 from scipy import linalg, optimize, special
 from sklearn.base import clone
@@ -28,7 +29,7 @@ LAST_SD = 2.4  # of the last layer's weights, as in the hierarchical posterior o
 
 
 def fit_neighbours(moons):
-    """Seven neighbours of each category, the near ones counting more, as on the page ``yardsticks``."""
+    """Seven neighbours of each category, the near ones counting more, as on the page ``replication``."""
     made = _fit_each(moons, KNeighborsClassifier(7, weights="distance"))
 
     def predict_at(X):
@@ -39,13 +40,26 @@ def fit_neighbours(moons):
 
 
 def fit_process(moons):
-    """A Gaussian process of each category with a kernel that is fixed, as on the page ``yardsticks``."""
+    """A Gaussian process of each category with a kernel that is fixed, as on the page ``replication``."""
     made = _fit_each(moons, GaussianProcessClassifier(ConstantKernel(64.0) * RBF(1.2), optimizer=None))
 
     def predict_at(X):
         each = zip(made, _approximations._share(X, len(made)), strict=True)
         mean, variance = np.swapaxes([one.latent_mean_and_variance(points) for one, points in each], 0, 1)
         return special.expit(mean + np.sqrt(variance) * QUANTILES[:, None, None])[None]
+
+    return predict_at
+
+
+def fit_rescaled_process(moons, scale):
+    """`fit_process`, which is too timid, with the logits of its mean probabilities times a number: no intervals.
+
+    Source: Guo, Pleiss, Sun and Weinberger (2017), On Calibration of Modern Neural Networks, ICML.
+    """
+    predict_timidly = fit_process(moons)
+
+    def predict_at(X):
+        return special.expit(scale * special.logit(predict_timidly(X).mean(axis=(0, 1), keepdims=True)))
 
     return predict_at
 
@@ -160,6 +174,78 @@ def _find_main_functions(moons, rank):
     logit = special.logit(np.clip(each.mean(axis=0), FLOOR, 1 - FLOOR))
     left, size, _ = np.linalg.svd(logit / np.sqrt(logit.shape[1]), full_matrices=False)
     return left[:, :rank] * size[:rank]
+
+
+# --- one trunk, a head for each category
+
+
+def fit_trunk(moons, alpha, seed, width=12, rate=0.01, n_steps=800, held=5):
+    """An ensemble of networks whose hidden layers are one for all categories, with a read-out for each.
+
+    2-width-width with tanh and biases, `alpha` as scikit-learn's weight decay. Each member leaves out a fifth of each
+    category's points, drawn by itself, and keeps the weights of that step of Adam at which it predicted them best.
+
+    Source: Caruana (1997), Multitask Learning, Machine Learning 28.
+    """
+    X, y, n_obs = models.stack_groups(list(moons.X_train), list(moons.y_train))
+    rng, n_groups = np.random.default_rng(seed), len(X)
+    shape = (_approximations.N_MEMBERS, n_groups, X.shape[1])
+    there = np.arange(X.shape[1]) < n_obs[:, None]
+    place = np.where(there, rng.random(shape), np.inf).argsort(axis=-1).argsort(axis=-1)
+    is_held = place < n_obs[:, None] // held
+    sizes = {"w1": (2, width), "b1": (width,), "w2": (width, width), "b2": (width,),
+             "w3": (n_groups, width), "b3": (n_groups,)}  # fmt: skip
+    start = {}
+    for name, size in sizes.items():
+        sd = {"w1": 2**-0.5, "w2": width**-0.5, "w3": width**-0.5}.get(name, 0.0)
+        start[name] = rng.normal(0, sd, (shape[0], *size))
+    members = _compile_trunk(n_steps)(start, X, y, there & ~is_held, is_held, alpha, rate)
+    members = {name: np.asarray(values, dtype=float) for name, values in members.items()}
+
+    def predict_at(X):
+        return special.expit(_run_trunk(members, _approximations._share(X, n_groups)))[None]
+
+    return predict_at
+
+
+@lru_cache
+def _compile_trunk(n_steps):
+    """A function that trains all members of an ensemble at once, and returns the weights that each did best with."""
+    import jax
+    import jax.numpy as jnp
+    import optax
+
+    def train(start, X, y, seen, held, alpha, rate):
+        optimiser = optax.adam(rate)
+        start = {name: value.astype("float32") for name, value in start.items()}
+
+        def find_losses(weights):
+            misfit = optax.sigmoid_binary_cross_entropy(_run_trunk(weights, X, jnp.tanh), y)
+            decay = sum((weights[name] ** 2).sum() for name in ("w1", "w2", "w3"))
+            return (misfit * seen).sum() + alpha / 2 * decay, (misfit * held).sum(axis=(1, 2))
+
+        def step(state, _):
+            weights, memory, best, least = state
+            (_, missed), slope = jax.value_and_grad(find_losses, has_aux=True)(weights)
+            better = missed < least
+            best = {k: jnp.where(better.reshape(-1, *[1] * (w.ndim - 1)), w, best[k]) for k, w in weights.items()}
+            change, memory = optimiser.update(slope, memory)
+            return (optax.apply_updates(weights, change), memory, best, jnp.minimum(missed, least)), None
+
+        least = jnp.full(len(start["b3"]), jnp.inf)
+        (_, _, best, _), _ = jax.lax.scan(step, (start, optimiser.init(start), start, least), None, n_steps)
+        return best
+
+    return jax.jit(train)
+
+
+def _run_trunk(weights, X, tanh=np.tanh):
+    """Logits (member, group, obs) of points (group, obs, 2)."""
+    h = X.reshape(1, -1, 2)
+    for k in ("1", "2"):
+        h = tanh(h @ weights[f"w{k}"] + weights[f"b{k}"][:, None])
+    h = h.reshape(len(h), *X.shape[:2], -1)
+    return (h @ weights["w3"][..., None])[..., 0] + weights["b3"][..., None]
 
 
 # --- one network, an angle for each category, sampled

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from bookkit.report import DATA
 from hbnn import tables
-from hbnn.tables import _network
+from hbnn.tables import _compare, _fit
 from studies import real_groups as study
 
 every_table = pytest.mark.parametrize("name", study.SOURCES)
@@ -67,9 +67,10 @@ def test_a_file_that_was_changed_is_refused(tmp_path, monkeypatch):
 def cheap(monkeypatch):
     """Networks that say 0.4 to everybody, and one partition of a table."""
     monkeypatch.setattr(study, "compile_network", lambda data: None)
-    monkeypatch.setattr(_network, "compile_network", lambda rows, **options: None)
-    said = lambda fit, held, *, seed: tables.Prediction(np.full((1, len(held.values)), 0.4), None, 1.0)  # noqa: E731
-    for module in (tables, _network):
+    for module in (_compare, _fit):
+        monkeypatch.setattr(module, "compile_network", lambda rows, **options: None)
+    said = lambda fit, held, *, seed: tables.Prediction(np.full((1, len(held.values)), 0.4), None)  # noqa: E731
+    for module in (tables, _fit):
         monkeypatch.setattr(module, "fit_network", lambda rows, **options: type("Fit", (), {"groups": ()}))
         monkeypatch.setattr(module, "predict", said)
     monkeypatch.setattr(study, "MODELS", ("line", "quadratic", "network"))
