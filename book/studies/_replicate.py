@@ -74,7 +74,7 @@ def sample_unpooled(compiled, moons, seed, activation="tanh", **settings):
 def sample_hierarchical(model, moons, seed, activation="tanh", most=sampling.MOST_RUNS, is_tempered=False, **settings):
     """Draws of a hierarchical network (DataTree), until the verdict holds or `most` times four chains are drawn.
 
-    Where chains are apart, tempered ones take their place, if that is asked for.
+    Where chains are apart or slow, tempered ones, four times as long, take their place, if that is asked for.
     """
     compiled = sampling.compile_nuts(model)
 
@@ -82,14 +82,15 @@ def sample_hierarchical(model, moons, seed, activation="tanh", most=sampling.MOS
         return sampling.sample_nuts(compiled, seed=random_seed, target_accept=_fits.TARGET, **settings)
 
     def temper(random_seed):
-        return sample_tempered(model=compiled, random_seed=random_seed, target_accept=_fits.TARGET, **settings)
+        longer = settings | {"draws": 4 * settings["draws"]}
+        return sample_tempered(model=compiled, random_seed=random_seed, target_accept=_fits.TARGET, **longer)
 
     def identify(posterior):
         return _identify(posterior, prediction.combine_weights(posterior), moons, activation)[1]
 
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The verdict still fails")  # column "converged" says it
-        warnings.filterwarnings("ignore", message="Chains apart")
+        warnings.filterwarnings("ignore", message="Chains are apart or slow")
         restart = temper if is_tempered else None
         return sampling.sample_until(identify, random_seed=seed, most=most, sample=sample, restart=restart)
 

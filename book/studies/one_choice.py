@@ -1,7 +1,9 @@
 """One choice of the hierarchical network, of its data or of its prior changed at a time, on five data sets.
 
-A hierarchical network is sampled until its verdict holds: four chains, then four more. Where eight do not agree, they
-sit in different places, and sixteen would not either.
+A hierarchical network is sampled until its verdict holds: four chains, then four more. At levels that were computed
+anew it goes on as in chapter 4: where four chains are apart or slow, four others begin where parallel tempering has
+been, four times as long, and then as many more. Said before the results: at least 112 of 120 fits pass, the median
+under 60 CPU-seconds.
 """
 
 import time
@@ -16,6 +18,8 @@ from studies import _fits, _replicate
 MEASURED = False
 DATA_SEEDS = tuple(range(301, 306))  # the first five of study `replication`
 SAMPLER = {"draws": 650, "tune": 350, "most": 2}  # the hierarchical network, four chains at a time, eight at most
+LONGER = {"most": 4, "is_tempered": True}  # what about ten CPU-minutes pay for
+ANEW = ("6",)  # levels that have been computed with it
 SAMPLER_ONE = {"draws": 400, "tune": 300}  # the network of one category
 DTYPE = "float32"  # of the likelihood; level "default" shows that it changes nothing
 
@@ -116,7 +120,8 @@ def compute(choice, level, method, data_seed, seed):
     if method == "hierarchical":
         options = {"n_hidden": _fits.N_HIDDEN} | shared | own
         model = fuse(models.hierarchical_bnn(list(moons.X_train), list(moons.y_train), **options), dtype=DTYPE)
-        tree = _replicate.sample_hierarchical(model, moons, seed, activation, **SAMPLER)
+        longer = LONGER if level in ANEW else {}
+        tree = _replicate.sample_hierarchical(model, moons, seed, activation, **SAMPLER | longer)
         p_train, p_test, found, _ = _replicate.describe_hierarchical(tree, moons, activation)
     else:
         compiled = _fits.compile_unpooled(dtype=DTYPE, **shared)
