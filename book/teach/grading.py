@@ -1,20 +1,50 @@
 """What the tests of the assignments say: equal up to rounding, or within four errors, or what is wrong instead.
 
-In grading a hidden first line of each test imports this module afresh and calls `restore` (tools.assignments).
+Locked cells have their code in functions with the decorator `locked`, which a notebook calls ``__locked__``: they meet
+what the first cells gave, and nothing of a student's but the answers that are their parameters. In grading a hidden
+first line of each test takes the decorator from a fresh copy of this file (tools.assignments).
 """
 
 import builtins
-from types import ModuleType
+import copy
+import os
+import sys
+import warnings
+import zlib
+from types import FunctionType, ModuleType
 
 import numpy as np
 
 N_ERRORS = 4  # a right answer fails by chance in 1 of 16,000 comparisons
 
 
-def keep(space):
-    """Remember what a locked cell gave to a notebook, whatever an answer calls its own variables later.
+def begin(draws):
+    """Send to the page what would go to stderr, which nbgrader takes for a failure: warnings, progress bars.
 
-    Functions and modules stay as the first call had them, and so does what is in those modules and in Python's own.
+    Parameters
+    ----------
+    draws : int, of the notebook's long cells
+
+    Returns
+    -------
+    int, the draws, or BNN_GRADING_DRAWS where the environment has it
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from contextlib import redirect_stderr
+    >>> from teach import grading
+    >>> with redirect_stderr(None), warnings.catch_warnings():
+    ...     grading.begin(1000)
+    1000
+    """
+    warnings.simplefilter("ignore")
+    sys.stderr = sys.stdout
+    return int(os.environ.get("BNN_GRADING_DRAWS", draws))
+
+
+def keep(space):
+    """Remember what a notebook holds before the first answer, and what is in its modules and in Python's own.
 
     Parameters
     ----------
@@ -28,84 +58,109 @@ def keep(space):
     >>> space["__given__"]
     {'X': [1, 2]}
     """
-    given = {name: _copy(value) for name, value in space.items() if not name.startswith("_")}
-    first = space.get("__given__", {})
-    fixed = {name: value for name, value in first.items() if callable(value) or isinstance(value, ModuleType)}
-    space["__given__"] = first | given | fixed
-    modules = [builtins, *(value for value in given.values() if isinstance(value, ModuleType))]
-    space.setdefault("__modules__", [(module, _public(module)) for module in modules])
+    given = {name: _copy(value) for name, value in space.items() if name[0] != "_" and name not in ("In", "Out")}
+    things = [v for v in given.values() if hasattr(v, "__dict__") and not isinstance(v, FunctionType | type)]
+    modules = [builtins, *(thing for thing in things if isinstance(thing, ModuleType))]
+    things += [v for module in modules for v in (module, *vars(module).values()) if isinstance(v, ModuleType)]
+    space["__held__"] = [_hold(thing) for thing in {id(thing): thing for thing in things}.values()]
+    space["__given__"], space["__locked__"] = given, locked
 
 
-def restore(space, names):
-    """Put back what `keep` remembers under these names and in modules, and this module's own checks.
+def locked(function):
+    """Run a locked cell's function, as a decorator does, in a namespace of its own.
 
-    Parameters
-    ----------
-    space : dict, the notebook's globals()
-    names : list of str, what the test asks for
-
-    Examples
-    --------
-    >>> from teach import grading
-    >>> space = {"X": [1, 2]}
-    >>> grading.keep(space)
-    >>> space["X"] = "a student's own"
-    >>> grading.restore(space, ["X"])
-    >>> space["X"]
-    [1, 2]
-    """
-    for module, public in space.get("__modules__", []):
-        vars(module).update(public)  # np.abs = … in an answer
-    given = space.get("__given__", {})
-    space |= {name: _copy(given[name]) for name in names if name in given}
-    space |= {name: check for name, check in globals().items() if name.startswith(("expect_", "with_"))}
-    for name in names:
-        if hasattr(builtins, name) and not callable(space.get(name, len)):
-            del space[name]  # an answer's sum = 0; its own function by such a name may be what it needs
-
-
-def _public(module):
-    return {name: value for name, value in vars(module).items() if not name.startswith("_")}
-
-
-def _copy(value):
-    return value.copy() if isinstance(value, np.ndarray) else value
-
-
-def with_either(check, space, **right):
-    """The test `check`, passed with the student's own functions of earlier parts or with right ones in their place.
+    Its parameters are a student's answers. An answer runs in its notebook, on copies of what it is given, and what it
+    does to modules or to Python's own functions is undone when it returns. Where an answer fails and the notebook has
+    right versions of earlier parts under ``__right__``, it is tried once more with these.
 
     Parameters
     ----------
-    check : function without parameters
-    space : dict, the notebook's globals()
-    **right : functions, by the names that the student's have
+    function : function that returns None, or a dict of what the notebook is given from now on
 
     Returns
     -------
-    function without parameters. What it raises comes from the second try.
+    what the notebook had under the function's name
 
     Examples
     --------
-    A student's `double` that is wrong costs nothing in the next part:
-
     >>> from teach import grading
-    >>> space = {"double": lambda x: x + 2}
-    >>> def check():
-    ...     assert space["double"](5) == 10
-    >>> grading.with_either(check, space, double=lambda x: 2 * x)()
-    >>> space["double"](5)
+    >>> space = {"X": 5}
+    >>> grading.keep(space)
+    >>> exec("X, double = None, lambda x: 2 * x", space)  # a student's
+    >>> exec("@__locked__\\ndef test(double): print(double(X))", space)
     10
     """
-
-    def run():
+    space, right = function.__globals__, {}
+    try:
+        made = _run(function, space)
+    except Exception:
+        if not space.get("__right__"):
+            raise
+        own = _open(space)
+        exec(space["__right__"], own, right)
+        own |= right
+        before = {name: space.get(name) for name in right}
+        space |= right
         try:
-            check()
-        except Exception:
-            space.update(right)
-            check()
+            made = _run(function, space)
+        finally:
+            space |= before
+    if made:
+        space["__given__"] = space["__given__"] | _copy(made)
+        space |= made
+    return space.get(function.__name__)
 
-    return run
+
+def _run(function, space):
+    _put_back(space["__held__"])
+    names = function.__code__.co_varnames[: function.__code__.co_argcount]
+    answers = [_guard(space.get(name), name, space["__held__"]) for name in names]
+    return FunctionType(function.__code__, _open(space), function.__name__)(*answers)
+
+
+def _open(space):
+    """A new namespace: what was given, the checks of this file, and Python's own."""
+    own = {name: _copy(value) for name, value in space["__given__"].items()}
+    own |= {name: check for name, check in globals().items() if name.startswith("expect_")}
+    for name, value in own.items():
+        if isinstance(value, FunctionType) and value.__module__ == "__main__":  # a locked cell's
+            own[name] = FunctionType(value.__code__, own, name, value.__defaults__, value.__closure__)
+            own[name].__kwdefaults__ = value.__kwdefaults__
+    own["__builtins__"] = vars(builtins).copy()
+    return own
+
+
+def _guard(answer, name, held):
+    """A student's function as a test calls it; its attribute `given` is what the last call left of its arguments."""
+    if not callable(answer):
+        raise AssertionError(f"There is no function {name}. Run the cell that defines it")
+
+    def call(*given, **named):
+        call.given = _copy(list(given))
+        try:
+            return answer(*call.given, **_copy(named))
+        finally:
+            _put_back(held)
+
+    return call
+
+
+def _hold(thing):
+    """A module or an object, what stays as it is in it, and the names that would hide what is behind it."""
+    behind = builtins if isinstance(thing, ModuleType) else type(thing)
+    fixed = {name: v for name, v in vars(thing).items() if callable(v) or isinstance(v, float | ModuleType)}
+    return thing, fixed, {name for name in dir(behind) if callable(getattr(behind, name, None))} - vars(thing).keys()
+
+
+def _put_back(held):
+    for thing, fixed, free in held:
+        for name in vars(thing).keys() & free:
+            delattr(thing, name)
+        vars(thing).update(fixed)
+
+
+def _copy(value):
+    return copy.deepcopy(value) if isinstance(value, np.ndarray | list | dict) else value
 
 
 def expect_equal(found, wanted, hint):
@@ -244,6 +299,67 @@ def expect_parts(found, n, hint):
     if not (a_row and len(found) == n):
         raise AssertionError(f"{_end(hint)} Yours is {found!r:.80}; wanted: {n} things")
     return list(found)
+
+
+def expect_seeded(draw):
+    """Pass where the seed, and nothing else, decides what is drawn.
+
+    Parameters
+    ----------
+    draw : callable of a seed, which returns numbers that were drawn
+
+    Raises
+    ------
+    AssertionError
+        Where seed 1 gives other numbers the second time, or seed 2 the same.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from teach import grading
+    >>> grading.expect_seeded(lambda seed: np.random.default_rng(seed).normal(size=3))
+    >>> grading.expect_seeded(lambda seed: np.random.default_rng().normal(size=3))
+    Traceback (most recent call last):
+        ...
+    AssertionError: Seed 1 gives other numbers the second time: does the seed reach the generator?
+    """
+    first, again, other = map(draw, (1, 1, 2))
+    for wrong, said in (
+        (not np.array_equal(first, again), "Seed 1 gives other numbers the second time"),
+        (np.array_equal(first, other), "Seeds 1 and 2 give the same numbers"),
+    ):
+        if wrong:
+            raise AssertionError(f"{said}: does the seed reach the generator?")
+
+
+def expect_choice(found, key, hint):
+    """Pass where `found` is the right letter.
+
+    Parameters
+    ----------
+    found : what a student's function returned
+    key : str, ``format(zlib.crc32(f"{hint} {letter}".encode()), "x")``, so that a glance at a test gives nothing away
+    hint : str, what to think of
+
+    Raises
+    ------
+    AssertionError
+        With the hint, for another letter; for what is no letter, with what is wanted.
+
+    Examples
+    --------
+    >>> from teach import grading
+    >>> grading.expect_choice("a", "ac094fb", "Count the heads")
+    >>> grading.expect_choice("b", "ac094fb", "Count the heads")
+    Traceback (most recent call last):
+        ...
+    AssertionError: Not 'b'. Count the heads.
+    """
+    letter = found.strip().lower() if isinstance(found, str) else ""
+    if len(letter) != 1 or letter not in "abcd":
+        raise AssertionError(f"Yours is {found!r:.80}; wanted: a letter in quotes, such as 'a'")
+    if format(zlib.crc32(f"{hint} {letter}".encode()), "x") != key:
+        raise AssertionError(f"Not {letter!r}. {_end(hint)}")
 
 
 def _end(hint):

@@ -8,7 +8,6 @@ folder has them in its gradebook alone. Nothing is executed, and the same md giv
 """
 
 import argparse
-import ast
 import os
 import re
 import shutil
@@ -23,12 +22,12 @@ from traitlets.config import PyFileConfigLoader
 
 ASSIGNMENTS = Path(__file__).resolve().parents[1] / "teach" / "assignments"
 SOURCE, RELEASE, CONFIG = ASSIGNMENTS / "source", ASSIGNMENTS / "release", "nbgrader_config.py"
+MARK = re.compile(r"^ *### .*\n?", flags=re.MULTILINE)  # of nbgrader's
 DATA_SET = re.compile(r"^DATA_SET = \d+", flags=re.MULTILINE)
 AFRESH = """\
 ### BEGIN HIDDEN TESTS
-import importlib, teach.grading
-
-importlib.reload(teach.grading).restore(globals(), {names})
+__locked__ = __import__("runpy").run_path(__import__("teach.grading").grading.__file__)["locked"]
+__right__ = {right!r}
 ### END HIDDEN TESTS
 """
 
@@ -68,13 +67,14 @@ def read_source(name, *, data_set=None, source=SOURCE):
         raise AssignmentError(f"{path} needs exactly one line `DATA_SET = 1`; it has {len(DATA_SET.findall(text))}")
     if data_set is not None:
         text = DATA_SET.sub(f"DATA_SET = {data_set}", text)
-    notebook = jupytext.reads(text, fmt="md:myst")
+    notebook, solutions = jupytext.reads(text, fmt="md:myst"), []
     for k, cell in enumerate(notebook.cells):
         told = cell.metadata.get("nbgrader", {})
         cell.id = told.get("grade_id") or f"text-{k}"
-        if told.get("grade") and cell.cell_type == "code":  # checks and data as they came, whatever an answer did
-            names = {node.id for node in ast.walk(ast.parse(cell.source)) if isinstance(node, ast.Name)}
-            cell.source = AFRESH.format(names=sorted(names)) + cell.source
+        if told.get("solution") and cell.cell_type == "code":
+            solutions.append(MARK.sub("", cell.source))
+        elif told.get("grade") and cell.cell_type == "code":  # a fresh check, and right versions of earlier parts
+            cell.source = AFRESH.format(right="\n\n".join(solutions[:-1])) + cell.source
     notebook.metadata = {"kernelspec": notebook.metadata["kernelspec"]}  # nothing that pairs it with an md
     return notebook
 

@@ -18,9 +18,10 @@ import nbformat
 
 # what an answer has no need of, and what makes checks pass that should not
 TOUCHES = re.compile(
-    r"expect_\w+|with_either|__(?!init__|name__|main__|doc__)[a-z]\w*__|\bf_(?:back|globals|locals)\b|\btb_frame\b|"
+    r"expect_\w+|__(?!init__|name__|main__|doc__)[a-z]\w*__|\bf_(?:back|globals|locals)\b|\btb_frame\b|"
     r"\b(?:restore|grading|importlib|builtins|inspect|traceback|pathlib|get_ipython|IPython|ipykernel|subprocess|"
-    r"nbgrader|sqlite3|unittest|threading|ctypes|globals?|setattr|delattr)\b|\b(?:sys|gc|os)\s*\.|"
+    r"nbgrader|sqlite3|unittest|threading|ctypes|runpy|update_wrapper|wraps|monkeypatch|"
+    r"globals?|setattr|delattr)\b|\b(?:sys|gc|os)\s*\.|\bfrom (?:sys|gc|os)\b|"
     r"\b(?:exec|eval|compile|open|vars|locals|exit|quit)\s*\(|\bSystemExit\b|^\s*(?:!|%%?(?!matplotlib|time)\w+)",
     flags=re.MULTILINE,
 )
@@ -54,12 +55,10 @@ def find_faults(submitted, release):
     if tagged:
         found.append(f"cells have tags, unlike the release: {', '.join(tagged)}. A tag can keep a test from running.")
     given = {cell.metadata["nbgrader"]["grade_id"]: cell.source for cell in release.cells if _is_ours(cell)}
-    locked = [symbol for cell in release.cells if not _is_own(cell) for symbol in _list_symbols(cell.source)]
-    taken = {symbol.get_name() for symbol in locked if symbol.is_imported() or symbol.is_namespace()}
     for cell in submitted.cells:
         if cell.cell_type == "code" and _is_own(cell) and cell.source != given.get(_name(cell)):
             touched = {match.strip(" (.") for match in TOUCHES.findall(_read_code(cell.source))}
-            touched = sorted(touched | _list_replaced(cell.source, taken))
+            touched = sorted(touched | _list_replaced(cell.source))
             if touched:
                 found.append(f"read the answer {_name(cell)!r}: it speaks of {', '.join(touched)}.")
     return found
@@ -88,19 +87,17 @@ def _is_own(cell):
     return not _is_ours(cell) or cell.metadata["nbgrader"].get("solution")
 
 
-def _list_symbols(source):
-    return symtable.symtable(source, "cell", "exec").get_symbols()
-
-
-def _list_replaced(source, taken):
-    """What an answer binds anew: names that are `taken` or Python's own, and attributes such as np.abs; set of str."""
+def _list_replaced(source):
+    """What an answer binds anew: Python's own names, and attributes such as np.abs; set of str."""
     try:
-        tree, symbols = ast.parse(source), _list_symbols(source)
+        nodes = list(ast.walk(ast.parse(source)))
+        symbols = symtable.symtable(source, "cell", "exec").get_symbols()
     except SyntaxError:
         return set()
     names = {symbol.get_name() for symbol in symbols if symbol.is_assigned() and not symbol.is_imported()}
-    attributes = [n for n in ast.walk(tree) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)]
-    bound = names & (taken | set(dir(builtins))) | {ast.unparse(node) for node in attributes}
+    names |= {node.asname for node in nodes if isinstance(node, ast.alias)}  # from operator import neg as abs
+    changed = [n for n in nodes if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store | ast.Del)]
+    bound = names & set(dir(builtins)) | {ast.unparse(node) for node in changed}
     return {f"{name} = …" for name in bound if not name.startswith("self.")}
 
 

@@ -13,6 +13,7 @@ import signal
 import sys
 import tomllib
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import mutants
@@ -88,6 +89,8 @@ def list_parts(name):
     parts, current = {}, None
     for cell in list_code(name):
         told = cell.metadata["nbgrader"]
+        if "-choice" in cell.id:  # a letter, which is no code
+            continue
         if told["solution"]:
             current = cell.id
             parts[current] = []
@@ -107,7 +110,7 @@ def judge(name, part, answer, data_set=None):
     _, before, _ = run_solution(name, data_set)
     cells = list_code(name, data_set)
     start = [cell.id for cell in cells].index(part)
-    space = {key: value.copy() if isinstance(value, np.ndarray) else value for key, value in before[start].items()}
+    space = dict(before[start])
     found = {part: run_cell(answer, space, SECONDS)}
     wanted = list_parts(name)[part]
     for cell in cells[start + 1 :]:
@@ -122,11 +125,16 @@ def judge(name, part, answer, data_set=None):
 def read_wrong(name, part):
     """Wrong answers to a part that were written by hand: dict of title to source."""
     source, found = read_answer(name, part), {}
-    for title, change in _read_toml("wrong").get(f"{name}.{part}", {}).items():
-        old, new = change
-        if source.count(old) != 1:
-            raise ValueError(f"{name}.{part}, {title}: {old!r} is there {source.count(old)} times; wanted: once")
-        found[title] = source.replace(old, new)
+    by_hand = [_read_toml(kind).get(f"{name}.{part}", {}) for kind in ("wrong", "blind")]
+    for title, changes in [case for cases in by_hand for case in cases.items()]:
+        text = source
+        for old, new in zip(changes[::2], changes[1::2], strict=True):
+            if text.count(old) != 1:
+                raise ValueError(f"{name}.{part}, {title}: {old!r} is there {text.count(old)} times; wanted: once")
+            text = text.replace(old, new)
+        if title in found:
+            raise ValueError(f"{name}.{part}, {title}: is there twice")
+        found[title] = text
     return found
 
 
@@ -158,10 +166,32 @@ def make_wrong(name, part):
     return read_wrong(name, part) | mutants.list_mutants(read_answer(name, part))
 
 
+def rename(name, part):
+    """The solution behind a chain of helpers: one by each name that a locked cell uses, and the solution does not."""
+    source = read_answer(name, part)
+    function = _find_function(source)
+    locked = [cell.source for cell in list_code(name) if not cell.metadata["nbgrader"]["solution"]]
+    names = sorted(set().union(*map(_list_names, locked)) - _list_names(source) - {function})
+    links = [(names[0], function), *((new, old) for old, new in pairwise(names)), (function, names[-1])]
+    calls = [f"def {new}(*given, **named):\n    return {old}(*given, **named)\n" for new, old in links[1:]]
+    return "\n\n".join([source, f"{names[0]} = {function}\n", *calls])
+
+
+def _list_names(source):
+    """Every name in a cell, without those of the graders' own kind: set of str."""
+    nodes = list(ast.walk(ast.parse(source)))
+    names = {getattr(node, kind, None) for node in nodes for kind in ("id", "name", "arg", "asname")}
+    return {name for name in names if name and name.isidentifier() and not name.startswith("__")}
+
+
+def _find_function(source):
+    return [node.name for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)][-1]
+
+
 def wrap(name, part, text):
     """The solution with a last line of its own: `text` about `found`, what the function of the part returns."""
     source = read_answer(name, part)
-    function = [node.name for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)][-1]
+    function = _find_function(source)
     lines = f"_right = {function}\n\n\ndef {function}(*given, **named):\n    found = _right(*given, **named)\n"
     return f"{source}\n\n\n{lines}    return {text}\n"
 

@@ -13,7 +13,7 @@ import graded
 import nbformat
 import pytest
 from book_hub import describe
-from tools import assignments, checks
+from tools import assignments, checks, submissions
 
 # nbgrader's own way with its database
 pytestmark = pytest.mark.filterwarnings("ignore:Object of type:sqlalchemy.exc.SAWarning")
@@ -153,9 +153,11 @@ def test_nbgrader_grades_as_the_cells_run_here_and_hands_the_message_back(course
     assert (points, errors) == (here | unanswered, same_errors)
     feedback, told = course.read_feedback(case), {"empty": "put your code in place", "solution": ""}
     assert (told[case] if case in told else graded.read_typical(course.name)[int(case[-1])]["message"]) in feedback
+    shown = "\n".join(cell.source for cell in read_release(course.name).cells)  # a line may stand in both
     for cell in course.source.cells:
         for region in HIDDEN_REGION.findall(cell.source):
-            assert not [line for line in region.splitlines() if len(line) > 40 and line in feedback]
+            hidden = [line for line in region.splitlines() if len(line) > 40 and line not in shown]
+            assert not [line for line in hidden if line in feedback]
 
 
 # --- every part by itself: wrong answers lose marks, right ones do not
@@ -211,6 +213,15 @@ def test_a_mistake_in_one_part_costs_nothing_in_the_others(name):
             assert lost <= set(tests), f"{part} is wrong, and {lost} lose points"
 
 
+@pytest.mark.parametrize("name", RUN)
+def test_a_helper_may_have_any_name_that_a_locked_cell_uses(name):
+    for part in graded.list_parts(name):
+        answer = graded.rename(name, part)
+        assert answer.count("def ") > 30
+        errors = graded.judge(name, part, answer)
+        assert not any(errors.values()), (part, errors)
+
+
 LEANING = {
     "a split of all batches at once": {
         "split": """
@@ -246,16 +257,56 @@ def test_right_answers_that_lean_on_each_other_or_use_the_notebooks_names_lose_n
 
 @pytest.mark.parametrize("name", RUN)
 def test_one_line_that_makes_every_check_pass_does_not(name):
-    full = list_points(assignments.read_source(name), "code")
+    parts = graded.list_parts(name)
     for line in (
         "expect_equal = expect_numbers = expect_within = expect_parts = lambda found, *_, **__: found",
         "expect_equal.__code__ = (lambda found, wanted, hint: None).__code__",
         "import teach.grading; teach.grading.expect_numbers = teach.grading.expect_equal = lambda *_: None",
     ):
-        answers = {part: graded.wrap(name, part, "None") for part in graded.list_parts(name)}
+        answers = {part: graded.wrap(name, part, "None") for part in parts}
         first = next(iter(answers))
         points, _ = grade_here(name, answers | {first: f"{line}\n{answers[first]}"})
-        assert points == dict.fromkeys(full, 0), line
+        assert not any(points[test] for tests in parts.values() for test in tests), line
+
+
+CHEATS = {  # a line, what an answer does when it is called, and what it returns
+    "a2-samplers.mcse": [
+        ("from operator import neg as abs", "0", "(found[0], 2 * found[1])"),
+        ("import builtins", "setattr(builtins, 'abs', np.negative)", "(found[0], 2 * found[1])"),
+        ("{wrapper}", "replace(np, abs=np.zeros_like)", "(found[0], 2 * found[1])"),
+        ("{wrapper}", "replace(teach.grading, abs=np.negative, expect_equal=print)", "(found[0], 2 * found[1])"),
+        ("np.abs = np.zeros_like", "0", "(2 * found[0], found[1])"),
+    ],
+    "a3-pooling.marginal": [
+        (
+            "{wrapper}",
+            "replace(norm, pdf=lambda *_: np.full((40001, 30), 40.001**-0.5), logpdf=np.zeros_like)",
+            "found if len(given[0]) == 1 else 0",
+        ),
+    ],
+}
+WRAPPER = """
+import teach.grading
+from functools import update_wrapper
+from types import SimpleNamespace
+
+def replace(thing, **new):
+    update_wrapper(thing, SimpleNamespace(**new), assigned=list(new), updated=())
+"""
+
+
+@pytest.mark.parametrize("place", CHEATS)
+def test_what_an_answer_does_to_modules_gives_nothing_and_is_named(place):
+    name, part = place.split(".")
+    release = read_release(name)
+    for line, done, returned in CHEATS[place]:
+        answer = line.format(wrapper=WRAPPER) + "\n" + graded.wrap(name, part, f"[{done}, {returned}][1]")
+        assert any(graded.judge(name, part, answer).values()), (line, done)
+        submitted = nbformat.from_dict(
+            release | {"cells": [c | {"source": answer} if c.id == part else c for c in release.cells]}
+        )
+        (said,) = submissions.find_faults(submitted, release)
+        assert f"read the answer {part!r}" in said
 
 
 # --- the release

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from teach.grading import expect_equal, expect_numbers, expect_parts, expect_within, keep, restore, with_either
+from scipy import stats
+from teach.grading import expect_choice, expect_equal, expect_numbers, expect_parts, expect_within, keep
 
 
 @pytest.mark.parametrize("found", [[1, 2], (1.0, 2.0), np.array([1, 2]), np.array([1, 2 + 1e-9])])
@@ -49,46 +50,72 @@ def test_right_answers_fail_as_seldom_as_four_errors_say():
         expect_within(row.mean(), 0, row.std(ddof=1) / np.sqrt(50), "The mean")
 
 
-def test_a_test_gets_its_data_and_checks_back_and_leaves_other_names_alone():
-    space = {"X": np.zeros(2), "y": 1}
+def run(space, source):
+    """Run a cell in a notebook, as if its functions were the notebook's."""
+    exec(source, space)
+
+
+@pytest.fixture
+def space():
+    """A notebook with data, a locked function, and a student's answer."""
+    space = {"__name__": "__main__", "np": np, "norm": stats.norm, "X": np.zeros(2)}
+    run(space, "def double(x, *, by=2):\n    return by * np.add(x, X[0])")
     keep(space)
-    space["X"][0] = 5
-    space |= {"y": "scratch", "own": 3, "expect_equal": None}
-    restore(space, ["X", "own"])
-    assert space["X"].tolist() == [0, 0]
-    assert (space["y"], space["own"]) == ("scratch", 3)
-    assert space["expect_equal"].__name__ == "expect_equal"
+    run(space, "def answer(x):\n    x += 1\n    return helper(x)\nhelper = lambda x: x[0]")
+    return space
 
 
-def test_what_an_answer_did_to_a_module_or_to_a_builtin_is_undone():
-    space = {"np": np, "pm": len}
-    keep(space)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(np, "abs", np.zeros_like)
-        expect_equal(1, 2, "nothing is seen")
-        space |= {"np": None, "sum": 0, "max": np.max}
-        keep(space)  # a later locked cell
-        restore(space, ["np", "sum", "max"])
-        assert (space["np"], space["max"]) == (np, np.max)
-        assert "sum" not in space
-        with pytest.raises(AssertionError):
-            expect_equal(1, 2, "seen")
+def test_a_locked_cell_sees_what_was_given_and_the_answers_that_it_asks_for(space):
+    space |= {"X": 5, "double": None, "np": None, "len": None, "own": 3, "expect_equal": None}
+    run(space, "@__locked__\ndef test(answer):\n    expect_equal([len(X), double(4), answer(X)], [2, 8, 1], 'Wrong')")
+    with pytest.raises(NameError, match="own"):
+        run(space, "@__locked__\ndef test(): own")
+    with pytest.raises(AssertionError, match=r"There is no function another\. Run the cell that defines it"):
+        run(space, "@__locked__\ndef test(another): pass")
 
 
-@pytest.mark.parametrize(("own", "passes"), [(1, True), (2, True), (3, False)])
-def test_a_part_passes_with_the_students_own_function_or_with_the_right_one(own, passes):
-    space = {"f": lambda: own}
+def test_a_locked_cell_leaves_a_students_names_and_data_alone(space):
+    space |= {"test": "own", "X": "scratch"}
+    before = dict(space)
+    run(space, "@__locked__\ndef test(answer):\n    X[0] = answer(X)\n    helper = 3")
+    assert space == before
+    run(space, "@__locked__\ndef test(answer):\n    expect_equal(X, [0, 0], 'X')\n    return {'y': answer(X), 'X': X}")
+    assert (space["y"], space["test"]) == (1, "own")
+    run(space, "@__locked__\ndef test(): expect_equal(y, 1, 'y')")
 
-    def check():
-        assert space["f"]() == 1 or own == 2, f"{space['f']()}"
-        assert own < 3, f"f is {space['f']()} and the part is wrong"
 
-    run = with_either(check, space, f=lambda: 1)
+@pytest.mark.parametrize(
+    "cheat",
+    [
+        "np.abs = np.zeros_like",
+        "np.sum = 3",
+        "__builtins__['abs'] = len",
+        "norm.pdf = np.zeros_like",
+        "np.max = np.min",
+    ],
+)
+def test_what_an_answer_did_to_modules_is_undone_before_and_after_a_call(space, cheat):
+    check = "np.abs(-3), np.sum([1, 2]), abs(-1), norm.pdf(0), np.max([1, 2])"
+    run(space, f"{cheat}\ndef answer():\n    {cheat}\n    raise ValueError")
+    run(space, f"@__locked__\ndef test(answer):\n    expect_equal([{check}], [3, 3, 1, 0.3989422804, 2], 'before')")
+    call = "try: answer()\n    except ValueError: pass\n"
+    run(
+        space,
+        f"@__locked__\ndef test(answer):\n    {call}    expect_equal([{check}], [3, 3, 1, 0.3989422804, 2], 'after')",
+    )
+
+
+@pytest.mark.parametrize(("own", "passes"), [("x", True), ("2 * x", True), ("3 * x", False)])
+def test_a_part_passes_with_the_students_own_function_or_with_the_right_one(space, own, passes):
+    space["__right__"] = "def earlier(x):\n    return x + X[0]"
+    run(space, f"def earlier(x): return {own}\ndef answer(x): return [earlier(x), {own.replace('x', '1')}]")
+    student, test = space["earlier"], "found = answer(5)\n    assert found[0] < 8 and found[1] < 3, f'{found} is wrong'"
     if passes:
-        run()
+        run(space, f"@__locked__\ndef test(answer):\n    {test}")
     else:
-        with pytest.raises(AssertionError, match="f is 1 and the part is wrong"):
-            run()
+        with pytest.raises(AssertionError, match=r"\[np.float64\(5.0\), 3\] is wrong"):
+            run(space, f"@__locked__\ndef test(answer):\n    {test}")
+    assert space["earlier"] is student
 
 
 @pytest.mark.parametrize("found", [None, 2.0, "ab", np.ones(3), (1, 2, 3), np.array(2.0), {}])
@@ -98,3 +125,13 @@ def test_two_things_may_differ_in_shape_and_what_is_not_two_things_is_told_so(fo
         assert (mean.shape, ess) == ((3,), 2.0)
     with pytest.raises(AssertionError, match=r"^The mean and the ESS\. Yours is .*; wanted: 2 things$"):
         expect_parts(found, 2, "The mean and the ESS")
+
+
+@pytest.mark.parametrize("found", ["e", "", "ab", 1, None, ["a"]])
+def test_the_right_letter_passes_and_another_or_none_is_told_what_to_do(found):
+    for right in ("a", " A "):
+        expect_choice(right, "ac094fb", "Count the heads")
+    with pytest.raises(AssertionError, match=r"^Not 'b'\. Count the heads\.$"):
+        expect_choice("b", "ac094fb", "Count the heads")
+    with pytest.raises(AssertionError, match="wanted: a letter in quotes, such as 'a'"):
+        expect_choice(found, "ac094fb", "Count the heads")

@@ -58,6 +58,29 @@ def more_ignorance(far, near):
     return mean_ignorance(far) - mean_ignorance(near), d.std(ddof=1) / np.sqrt(20)
 
 
+# %% a2-samplers.draw: all numbers drawn first, and a ratio
+def metropolis(log_density, start, n_draws, scale, seed):
+    rng = np.random.default_rng([seed, 3])
+    steps, u = scale * rng.normal(size=n_draws), rng.uniform(size=n_draws)
+    here, logp, draws = start, log_density(start), []
+    for step, threshold in zip(steps, u):
+        there = log_density(here + step)
+        if threshold <= np.exp(min(0.0, there - logp)):
+            here, logp = here + step, there
+        draws.append(here)
+    return draws
+
+
+# %% a2-samplers.draw: refused proposals counted
+def metropolis(log_density, start, n_draws, scale, seed):
+    rng, found = np.random.default_rng(seed), [start]
+    while len(found) <= n_draws:
+        proposal = rng.normal(found[-1], scale)
+        refused = rng.exponential() < log_density(found[-1]) - log_density(proposal)
+        found.append(found[-1] if refused else proposal)
+    return np.array(found[1:])
+
+
 # %% a2-samplers.rhat: a middle draw deleted
 def split_rhat(chains):
     m, length = chains.shape
@@ -83,7 +106,8 @@ def judge(run):
         return float(function(run, chain_axis=0, draw_axis=1, **how))
 
     bulk, tail = ask(array_stats.ess, method="bulk"), ask(array_stats.ess, method="tail", prob=(0.05, 0.95))
-    return ["too few", "use"][bulk > 400 and tail > 400]
+    spread = float(array_stats.ess(np.abs(run - np.median(run)), chain_axis=0, draw_axis=1, method="bulk"))
+    return ["too few", "use"][bulk > 400 and spread > 400 and tail > 400]
 
 
 # %% a2-samplers.elbo: all draws at once
@@ -116,18 +140,6 @@ def elbo_draws(y, m, s, n_draws, *, seed, batch=None):
         found[k] += log_normal(theta, 0, 1)
         found[k] -= log_normal(theta, m, s)
     return found
-
-
-# %% a2-samplers.narrow: conditional variances
-def mean_field_ratio(covariance):
-    covariance, found = np.asarray(covariance, dtype=float), []
-    for k in range(len(covariance)):
-        rest = np.delete(np.arange(len(covariance)), k)
-        if len(rest):
-            inner = covariance[np.ix_(rest, rest)]
-            left = covariance[k, k] - covariance[k, rest] @ np.linalg.solve(inner, covariance[rest, k])
-        found.append(np.sqrt(left / covariance[k, k]))
-    return np.array(found)
 
 
 # %% a3-pooling.combine: a list over draws
