@@ -12,6 +12,7 @@ import requests
 from book_hub import choose_machines, count_students, wait_minutes
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.exchange.default import Exchange
+from nbgrader.plugins.zipcollect import FileNameCollectorPlugin
 from traitlets.config import PyFileConfigLoader
 
 ROOT = Path(__file__).parents[2]
@@ -87,14 +88,31 @@ def test_a_hub_with_the_pages_configuration_opens_an_assignment_for_a_student(tm
 
 def test_nbgrader_knows_every_setting(tmp_path):
     known = {"CourseDirectory": CourseDirectory, "Exchange": Exchange}
-    page = (HUB.parent / "hub.md").read_text(encoding="utf8")
-    (written,) = re.findall(r"nbgrader_config\.py <<'END'\n(.*?)^END$", page, re.DOTALL | re.MULTILINE)
+    script = (HUB / "grader.sh").read_text(encoding="utf8")
+    (written,) = re.findall(r"nbgrader_config\.py <<'END'\n(.*?)^END$", script, re.DOTALL | re.MULTILINE)
     (tmp_path / "grader.py").write_text(written)
     for name, folder in (("nbgrader_config.py", HUB), ("grader.py", tmp_path)):
         config = PyFileConfigLoader(name, path=str(folder)).load_config()
         assert config
         for section, settings in config.items():
             assert set(settings) <= set(known[section].class_traits(config=True))
+
+
+@pytest.mark.parametrize(
+    ("platform", "file"),
+    [
+        ("Moodle", "extracted/Lovelace Ada_4711_assignsubmission_file_/a1-moons.ipynb"),
+        ("Moodle", "Lovelace Ada_4711_assignsubmission_file_a1-moons.ipynb"),
+        ("Canvas", "x/lovelaceada_4711_98765_a1-moons.ipynb"),
+        ("Canvas", "lovelaceada_LATE_4711_98765_a1-moons-2.ipynb"),
+    ],
+)
+def test_files_of_a_platform_find_their_student(platform, file):
+    page = (HUB.parent / "hub.md").read_text(encoding="utf8")
+    (pattern,) = re.findall(rf'# {platform}\n    r"(.*)"$', page, re.MULTILINE)
+    found = FileNameCollectorPlugin(named_regexp=pattern).collect(file)
+    assert found["student_id"] == "4711"
+    assert found["file_id"] == "a1-moons"
 
 
 def test_memory_decides_how_many_students_fit_and_cores_how_long_they_wait():
