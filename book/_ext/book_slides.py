@@ -127,7 +127,7 @@ class FromChapter(SphinxDirective):
 
 
 class ChapterFigure(FromChapter):
-    """``{chapter-figure} yardsticks fig-unpooled-slopes``: a figure with its alt text.
+    """``{chapter-figure} replication fig-unpooled-slopes``: a figure with its alt text.
 
     ``:tall:`` puts it beside the text. ``:reveal:`` waits for a key; ``:uncover: 52`` at first shows the left 52 %.
     """

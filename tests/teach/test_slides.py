@@ -9,7 +9,7 @@ from pathlib import Path
 import book_slides
 import pytest
 from bs4 import BeautifulSoup
-from tools.browser import find_axe_violations, open_context, open_tab, serve
+from tools.browser import find_axe_violations, open_context, open_page, open_tab, serve
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "book" / "teach" / "slides"
@@ -69,14 +69,14 @@ def test_numbers_are_rounded_and_a_claims_errors_left_out():
 REFUSED = {  # what cannot be shown, and what its error names: what there is
     "```{chapter-figure} moons fig-nothing\n```": "fig-moons-tasks",
     "```{chapter-figure} muons fig-moons-tasks\n```": "flat_advi",
-    "```{chapter-code} yardsticks def nothing\n```": "def score_neighbours(seed, scaling):",
-    "```{chapter-code} yardsticks score_neighbours\n:from: nothing\n```": "def score_neighbours(seed, scaling):",
-    "```{chapter-table} yardsticks Nothing\n```": "Three kinds of error",
-    "```{chapter-table} yardsticks Three kinds\n:columns: nothing\n```": "sd over data sets",
+    "```{chapter-code} replication def nothing\n```": "def score_neighbours(seed, scaling):",
+    "```{chapter-code} replication score_neighbours\n:from: nothing\n```": "def score_neighbours(seed, scaling):",
+    "```{chapter-table} replication Nothing\n```": "Three kinds of error",
+    "```{chapter-table} replication Three kinds\n:columns: nothing\n```": "sd over data sets",
     "```{live-box} nothing\n```": "'moons', 'tie', 'digits'",
     "{chapter}`muons`": "flat_advi",
-    "{number}`{3:.1f} <yardsticks:limit-arcs>`": "with the numbers [97.1, 91.46]",
-    "{number}`{:.1f} <yardsticks:nothing>`": "yardsticks:limit-arcs",
+    "{number}`{3:.1f} <replication:limit-arcs>`": "with the numbers [97.1, 91.46]",
+    "{number}`{:.1f} <replication:nothing>`": "replication:limit-arcs",
 }
 
 
@@ -149,6 +149,20 @@ def test_every_slide_of_a_deck_fits_the_screen_and_axe_finds_nothing(address, wi
             assert find_axe_violations(page) == []
         assert log.complaints == []
         assert [url for url in log.requests if not url.startswith((address, "data:", "blob:"))] == []
+
+
+def test_on_a_phone_a_deck_is_a_page_that_scrolls_with_all_its_parts(address, chromium):
+    with open_page(chromium, f"{address}workshop-1.html", width=390) as (page, log):
+        page.locator("#fig-live-moons").scroll_into_view_if_needed()
+        page.locator(".live-box").wait_for(timeout=120_000)
+        assert page.evaluate("[innerWidth, document.documentElement.scrollWidth]") == [390, 390]
+        unseen = """[...document.querySelectorAll("section section :is(h1, h2, p, li, img, .code)")]
+            .filter((e) => !e.closest("aside, .live"))
+            .filter((e) => !e.checkVisibility({ opacityProperty: true, visibilityProperty: true }))
+            .map((e) => e.outerHTML)"""
+        assert page.evaluate(unseen) == []
+        assert find_axe_violations(page) == []
+        assert log.complaints == []
 
 
 def test_print_view_has_a_page_for_each_slide_and_axe_finds_nothing_on_any(folder, address, window):
