@@ -105,6 +105,15 @@ def type_tied(X, y, group, n_groups, n_hidden, tie):
     return model
 
 
+def type_shallow(X, y, n_hidden, prior_sd):
+    """A network of one hidden layer."""
+    with pm.Model() as model:
+        w1 = pm.Normal("w1", 0, prior_sd, shape=(X.shape[1], n_hidden))
+        w2 = pm.Normal("w2", 0, prior_sd, shape=n_hidden)
+        pm.Bernoulli("y", logit_p=(pt.tanh((X[:, :, None] * w1).sum(1)) * w2).sum(1), observed=y)
+    return model
+
+
 def list_densities():
     """Name to (function that types it in PyMC, its maker and options in JavaScript)."""
     rng = np.random.default_rng(3)
@@ -119,7 +128,14 @@ def list_densities():
     one, tied = models.unpooled_bnn, partial(type_tied, points, labels, group, 3, (3, 4))
     learned = partial(models.hierarchical_bnn, *each, n_hidden=(3, 4), sd_scale=0.3)
     zeros = partial(one, points, 0 * labels, n_hidden=(3, 4), prior_sd=0.5)
+    shallow = partial(type_shallow, points, labels, 5, np.float64(4))  # a float is one of 32 bits
     return {
+        "one layer": (shallow, "makeFlat", flat | {"hidden": [5], "sd": 4}),
+        "one layer with biases": (
+            partial(type_shallow, with_one, labels, 4, 1),
+            "makeFlat",
+            flat | {"hidden": [4], "biases": True},
+        ),
         "biases": (partial(one, with_one, labels, n_hidden=(5, 5)), "makeFlat", flat | {"biases": True}),
         "one class": (zeros, "makeFlat", flat | {"y": [0] * len(labels), "hidden": [3, 4], "sd": 0.5}),
         "learned": (learned, "makeHierarchical", mixed | {"sdScale": 0.3}),
@@ -368,12 +384,14 @@ def test_diagnostics_are_arvizs():
     arrays = list_arrays()
     code = """return Object.fromEntries(Object.entries(data).map(([name, chains]) => {
       const draws = chains.map((chain) => Float64Array.from(chain, (x) => x ?? NaN));
-      return [name, [live.rhat(draws), live.essBulk(draws), live.essTail(draws), live.mcse(draws)]]; }))"""
+      return [name, [live.rhat(draws), live.essBulk(draws), live.essSpread(draws), live.essTail(draws),
+        live.mcse(draws)]]; }))"""
     found = run_in_node(code, **{name: np.where(np.isnan(x), None, x).tolist() for name, x in arrays.items()})
     for name, draws in arrays.items():
         wanted = [
             array_stats.rhat(draws, method="rank") if len(draws) > 1 else np.nan,
             array_stats.ess(draws, method="bulk"),
+            array_stats.ess(draws, method="folded"),
             array_stats.ess(draws, method="tail", prob=(0.05, 0.95)),
             array_stats.mcse(draws, method="mean"),
         ]
@@ -383,6 +401,7 @@ def test_diagnostics_are_arvizs():
 RUNS_JUDGED = {  # what is wrong with a run, and the reasons that its verdict gives
     "nothing": [],
     "two chains elsewhere": ["ess", "essTail"],
+    "a narrow chain": ["essSpread"],
     "two divergences": [],
     "many divergences": ["divergences"],
     "divergences that pull": ["divergences"],
@@ -400,6 +419,8 @@ def make_run(name):
     divergent, energy = np.zeros((4, 600), bool), rng.normal(size=(4, 600))
     if name == "two chains elsewhere":
         p[:2] += 3
+    elif name == "a narrow chain":
+        p[0] *= 0.5
     elif name == "energy":
         energy[2] = np.cumsum(energy[2])
     elif name == "divergences that pull":
@@ -411,6 +432,11 @@ def make_run(name):
     if name == "one chain":
         quantities, divergent, energy = {"p": p[:1]}, divergent[:1], energy[:1]
     return quantities, divergent, energy
+
+
+def to_snake(name):
+    """A name of Python's: "essTail" is "ess_tail"."""
+    return re.sub("[A-Z]", lambda letter: "_" + letter[0].lower(), name)
 
 
 @pytest.mark.filterwarnings("ignore:invalid value", "ignore:divide by zero")
@@ -429,12 +455,11 @@ def test_the_verdict_is_the_books():
         told = {"diverging": (dims, divergent), "energy": (dims, energy), "depth": (dims, np.zeros(energy.shape, int))}
         wanted = diagnostics.verdict(quantities, xr.DataTree.from_dict({"sample_stats": xr.Dataset(told)}))
         assert (found["converged"], found["reasons"]) == (wanted.converged, reasons), name
-        names = {"essTail": "ess_tail", "rhatAt": "rhat_at", "essAt": "ess_at", "essTailAt": "ess_tail_at"}
-        for key in ("rhat", "ess", "essTail", "move", "bfmi", "divergences"):
-            value = getattr(wanted, names.get(key, key))
+        for key in ("rhat", "ess", "essSpread", "essTail", "move", "bfmi", "divergences"):
+            value = getattr(wanted, to_snake(key))
             assert float(found[key]) == pytest.approx(value, rel=1e-6, nan_ok=True), (name, key)
-        for key in ("rhatAt", "essAt", "essTailAt", "explained"):
-            assert found[key] == getattr(wanted, names.get(key, key)), (name, key)
+        for key in ("rhatAt", "essAt", "essSpreadAt", "essTailAt", "explained"):
+            assert found[key] == getattr(wanted, to_snake(key)), (name, key)
         assert tuple(found["constant"]) == wanted.constant, name
 
 

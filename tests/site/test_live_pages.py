@@ -332,6 +332,8 @@ def test_under_advis_maps_stands_advis_verdict_and_under_the_chains_theirs(opene
     assert "trusted" not in said
     choose(box, "One class")
     assert read_status(box).startswith("ADVI climbs.")  # what was said of the last points is gone with them
+    press(box, "What would ADVI say?")  # it asks, and does not take back
+    assert "ADVI" in read_status(box)
     press(box, "Chains again")
     assert "ADVI" not in read_status(box)
 
@@ -372,7 +374,31 @@ def test_on_the_front_page_a_box_waits_to_be_seen_and_tells_of_blue_and_orange(c
         assert not re.search(r"attack|calm|ADVI|R-hat|prior", words)
 
 
-@pytest.mark.parametrize("name", ["moons", "small", "tie"])
+def test_a_box_that_nobody_touches_puts_a_point_where_nobody_knows_and_a_click_on_that_map_puts_the_next(
+    chromium, bare
+):
+    with open_bare(chromium, f"{bare}small", reduced_motion="no-preference") as (page, _):
+        box, said = find_box(page), page.locator(".live-shared")
+        before = len(read_points(box))
+        said.get_by_text("fell by").wait_for()
+        assert int(re.search(r"fell by (\d+) %", said.inner_text())[1]) > 10
+        assert len(read_points(box)) == before + 1
+        assert page.evaluate("location.hash") == ""  # nobody has drawn anything
+        page.mouse.click(*find_place(box.locator("[data-view=ignorance]"), 2.5, -2.5))
+        x, y, label = read_points(box)[-1]
+        assert (x, y, label) == (pytest.approx(2.5, abs=0.1), pytest.approx(-2.5, abs=0.1), 1)
+
+
+def test_words_of_the_prose_set_what_a_box_is_set_to(moons):
+    page, box = moons
+    link = '<a href="#fig-moons" data-drives="sd" data-value="8">up to 4</a>'
+    page.evaluate("link => document.querySelector('figure').insertAdjacentHTML('beforebegin', link)", link)
+    page.locator("a[data-drives]").click()
+    assert box.locator(".live-sliders output").first.inner_text() == "4"
+    assert page.evaluate("location.hash") != "#fig-moons"
+
+
+@pytest.mark.parametrize("name", ["moons", "small", "tie", "funnel", "names", "layers"])
 def test_on_a_phone_all_is_large_enough_for_a_finger_and_nothing_scrolls_sideways(chromium, bare, name):
     phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
     with open_bare(chromium, f"{bare}{name}", **phone) as (page, _):
@@ -432,6 +458,156 @@ def test_a_hand_points_to_where_attacks_lie_and_a_boundary_is_traced_where_a_map
         ends = 6 * np.reshape(line, (-1, 2)) - 3
         assert len(ends) >= 50
         assert right * ends[:, 0] - up * ends[:, 1] == pytest.approx(0.7, abs=1e-5)  # y runs down on a canvas
+
+
+# --- small boxes: a question and one instruction
+
+
+@pytest.fixture(scope="module")
+def funnel(chromium, bare):
+    """The box of two walkers; all tests share it."""
+    with open_bare(chromium, f"{bare}funnel") as (page, _):
+        yield page, find_box(page)
+
+
+def test_both_forms_of_the_funnel_are_one_density_whose_slopes_are_right(funnel):
+    code = """async ([thetas, centred]) => {
+      const { makeFunnel } = await import("/_static/live/funnel.js"), { logDensity } = makeFunnel(centred, 1, 3);
+      return thetas.map((theta) => {
+        const gradient = new Float64Array(4);
+        return [logDensity(Float64Array.from(theta), gradient), ...gradient];
+      });
+    }"""
+    theta = np.random.default_rng(1).normal(size=(5, 4))
+    weights = np.column_stack([theta[:, 0], np.exp(theta[:, :1]) * theta[:, 1:]])
+    nudge, forms = 1e-5, {}
+    for centred, at in ((False, theta), (True, weights)):
+        found = np.array(funnel[0].evaluate(code, [at.tolist(), centred]))
+        for k in range(4):
+            step = nudge * np.eye(4)[k]
+            both = [np.array(funnel[0].evaluate(code, [(at + s).tolist(), centred]))[:, 0] for s in (step, -step)]
+            np.testing.assert_allclose(found[:, 1 + k], (both[0] - both[1]) / (2 * nudge), rtol=1e-5, atol=1e-6)
+        forms[centred] = found[:, 0]
+    np.testing.assert_allclose(forms[True], forms[False] - 3 * theta[:, 0], rtol=1e-12)  # three weights that shrink
+
+
+def test_a_walker_in_the_weights_gets_stuck_where_the_sd_is_small_and_one_in_the_offsets_nowhere(funnel):
+    code = """async (sds) => {
+      const { walk } = await import("/_static/live/funnel.js");
+      const reach = (...start) => { const { ups } = walk(...start); return Math.max(...ups) - Math.min(...ups); };
+      return sds.map((sd) => [[1, 2, 3].map((seed) => reach(true, sd, 150, seed)),
+        [1, 2, 3].map((seed) => reach(false, sd, 150, seed))]);
+    }"""
+    wide, narrow = np.array(funnel[0].evaluate(code, [1, 0.05]))
+    assert (narrow[0] < 0.1 * wide[0]).all()
+    assert min(wide[1].min(), narrow[1].min()) > 4
+
+
+def test_keys_drag_the_sd_and_it_is_told_who_got_stuck(funnel):
+    page, box = funnel
+    slider = box.get_by_label("group sd")
+    for key, sd, word in (("Home", "0.008", "stuck"), ("End", "4.00", "creeps")):
+        slider.press(key)
+        assert slider.get_attribute("aria-valuetext") == box.locator("output").inner_text() == sd
+        page.wait_for_selector(".live-box[data-state=done]")
+        assert box.locator(".funnel-said b").all_inner_texts() == [word, "walks freely"]
+        assert f"in the weights: {word}, sd from" in box.locator("[role=status]").inner_text()
+    canvas = box.locator("canvas").last
+    at = canvas.bounding_box()
+    page.mouse.click(at["x"] + 9, at["y"] + at["height"] / 2)
+    assert float(box.locator("output").inner_text()) == pytest.approx(np.sqrt(0.008 * 4), abs=0.01)
+
+
+@pytest.fixture(scope="module")
+def names(chromium, bare):
+    """The box of five units; all tests share it."""
+    with open_bare(chromium, f"{bare}names") as (page, _):
+        yield page, find_box(page)
+
+
+def test_new_names_move_weights_and_correlations_and_no_probability(names):
+    code = """async (draws) => {
+      const { correlate, makeModel, predict, rename } = await import("/_static/live/names.js"), model = makeModel();
+      const before = draws.map((w) => Float64Array.from(w));
+      const after = before.map((w) => rename(w, { order: [2, 1, 0, 4, 3], sign: [1, -1, 1, 1, -1] }));
+      const most = (a, b) => Math.max(...Array.from(a, (x, i) => Math.abs(x - b[i])));
+      return [most(before[0], after[0]), most(correlate(before), correlate(after)),
+        most(predict(model, before), predict(model, after))];
+    }"""
+    draws = 2 * np.random.default_rng(1).normal(size=(30, 15))
+    weights, correlations, map_ = names[0].evaluate(code, draws.tolist())
+    assert weights > 1
+    assert correlations > 0.3
+    assert map_ < 1e-12
+
+
+def test_keys_rename_units_and_two_chains_are_lined_up(names):
+    page, box = names
+    said, done = box.locator("[role=status]"), ".live-box[data-state=done]"
+    page.wait_for_selector(done)
+    assert box.locator("canvas").filter(visible=True).count() == 3
+    for name in ("Swap two units", "Turn a sign"):
+        box.get_by_role("button", name=name).press("Enter")
+        moved = re.fullmatch(r"The weights moved by up to (\d+\.\d), the map by 0\.000\.", said.inner_text())
+        assert float(moved[1]) > 0.5
+    box.get_by_role("button", name="Second chain").press("Enter")
+    page.wait_for_selector(done)
+    assert box.locator("canvas").filter(visible=True).count() == 6
+    read = lambda: [float(number) for number in re.findall(r"\d\.\d\d", said.inner_text())]  # noqa: E731
+    apart = read()
+    box.get_by_role("button", name="Line them up").press("Space")
+    lined = read()
+    assert apart[0] == lined[0] < 0.05  # the map
+    assert lined[1] < 0.5 * apart[1]  # the mean of a weight
+
+
+@pytest.fixture(scope="module")
+def layers(chromium, bare):
+    """The box of six patients; all tests share it."""
+    with open_bare(chromium, f"{bare}layers") as (page, _):
+        yield page, find_box(page)
+
+
+def test_of_each_chain_another_part_may_be_frozen_and_what_is_turned_is_another_patients_network(layers):
+    code = """async () => {
+      const { predict, score, unpack } = await import("/_static/live/layers.js");
+      const { fetchAbout, fetchDraws } = await import("/_static/live/stored.js");
+      const patients = unpack(await fetchAbout("camps"), await fetchDraws("camps")), turned = patients.angles.slice(1);
+      const mean = (list) => list.reduce((sum, x) => sum + x, 0) / list.length, still = patients.angles.map(() => 0);
+      const parts = [[1, 1], [0, 1], [1, 0]].map(([hidden, readout]) => ({ hidden, readout }));
+      const found = patients.chains.map((draws) => [draws[0].differs,
+        ...parts.map((shares) => mean(score(patients, draws, shares, still))),
+        mean(turned.map((angle, k) => {  // the first patient's network, turned to each of the others
+          const moments = patients.moments[k + 1], places = Float64Array.from(moments.flatMap(({ x, y }) => [x, y]));
+          const p = predict(patients, draws, 0, parts[0], angle - patients.angles[0], places);
+          return 100 * mean(moments.map(({ label }, i) => Number((p[i] > 0.5) === (label === 1))));
+        }))]);
+      return Object.fromEntries(found.map(([differs, ...rest]) => [differs, rest]));
+    }"""
+    found = layers[0].evaluate(code)
+    for differs, frozen in (("readout", 2), ("hidden", 1)):
+        whole, *others = found[differs]
+        harmless = others[2 - frozen]
+        assert whole > 85
+        assert abs(harmless - whole) < 3
+        assert others[frozen - 1] < whole - 15
+        assert others[2] > whole - 8
+
+
+def test_buttons_freeze_keys_turn_and_the_other_chain_begins_anew(layers):
+    page, box = layers
+    said, first = box.locator("[role=status]"), box.get_by_role("slider").first
+    read = lambda: [int(number) for number in re.findall(r"(\d+) %", said.inner_text())]  # noqa: E731
+    (whole,) = read()
+    box.get_by_role("button", name="read-out").press("Enter")
+    page.wait_for_function("document.querySelector('.layers-said').textContent.startsWith('All have one read-out now')")
+    assert read()[0] < whole - 15
+    first.press("ArrowRight")
+    assert first.get_attribute("aria-valuenow") == "10"
+    assert said.inner_text().startswith("Nothing is left of patient 1 to turn")
+    box.get_by_role("button", name="chain 2").press("Enter")
+    assert first.get_attribute("aria-valuenow") == "0"
+    assert read()[0] > whole - 3  # still frozen, which costs this chain nothing
 
 
 # --- the pad of the digits
@@ -719,8 +895,11 @@ def test_a_still_keeps_its_size_and_is_shown_at_half_of_it(tmp_path):
 
 def wake_page(page, name):
     """Use what is live on a page of the site."""
-    if name != "digits":
+    if name in ("flat_advi", "hierarchical_nuts"):
         press(find_box(page), "Stop")
+    elif name != "digits":
+        find_box(page)
+        page.wait_for_selector(".live-box[data-state=done]")
     if name == "flat_advi":
         page.locator("#fig-flat-advi-missed .hover-pane").first.focus()
         page.keyboard.press("a")
@@ -731,7 +910,16 @@ def wake_page(page, name):
         page.locator(".pad-examples button").nth(2).press("Enter")  # it refuses, in other colours
 
 
-@pytest.mark.parametrize(("name", "width"), [("flat_advi", 390), ("hierarchical_nuts", 1280), ("digits", 390)])
+@pytest.mark.parametrize(
+    ("name", "width"),
+    [
+        ("flat_advi", 390),
+        ("hierarchical_nuts", 1280),
+        ("digits", 390),
+        ("hierarchical_trust", 390),
+        ("weight_correlations", 1280),
+    ],
+)
 def test_axe_finds_nothing_a_phone_has_room_and_nothing_comes_from_elsewhere(chromium, address, name, width):
     with open_bare(chromium, f"{address}book/{name}.html", viewport={"width": width, "height": 900}) as (page, log):
         wake_page(page, name)
@@ -760,12 +948,15 @@ def test_a_picture_and_its_words_stand_where_nothing_can_be_live(chromium, addre
         context.add_init_script("delete window.Worker")
     if without == "worker.js":
         context.route("**/worker.js", lambda route: route.abort())
-    page = context.new_page()
+    page, refused = context.new_page(), []
+    page.on("requestfailed", lambda request: refused.append(request.url))
     page.goto(f"{address}book/{name}.html")
     figure = page.locator("#fig-digits-drawn" if name == "digits" else "figure[class*=live-]")
     figure.scroll_into_view_if_needed()
-    if without == "worker.js":
-        page.wait_for_function(f"({LOADED})('moons.js') && !document.querySelector('.live-box')")
+    if without == "worker.js":  # the box asks for it, and then takes itself away
+        if not any("worker.js" in url for url in refused):
+            page.wait_for_event("requestfailed", lambda request: "worker.js" in request.url)
+        page.wait_for_function("!document.querySelector('.live-box')")
     if without == "a screen":
         page.locator(".live-box").wait_for()
         assert page.locator(".hover-said").count()

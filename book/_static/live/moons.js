@@ -2,13 +2,15 @@
 // "Draw your own moons": a pad, and what four chains of the flat network say of the points on it.
 
 import { CLASS_NAMES, startPad } from "./pad.js";
-import { findPlace, makeGrid, paintBoundary, paintCursor, paintMap, paintPoints, traceBoundary } from "./paint.js";
-import { PRESETS, SDS, WIDTHS, readHash, writeHash, writePoints } from "./points.js";
+import {
+  findPlace, makeGrid, paintBoundary, paintCursor, paintMap, paintPoints, paintWord, traceBoundary,
+} from "./paint.js";
+import { PRESETS, SDS, WIDTHS, readHash, snap, writeHash, writePoints } from "./points.js";
 import {
   CLIMBS, FAILED, SETTINGS, SPOKEN, STRIP, listen, makeReport, sayAdvi, sayPlace, writeHelp,
 } from "./report.js";
 import { advise, sample } from "./sampler.js";
-import { makeRun, paintOnFrames, put, watchTheme } from "./watch.js";
+import { makeRun, paintOnFrames, put, wantsStillness, watchTheme } from "./watch.js";
 
 /** @typedef {import("./points.js").Drawing} Drawing */
 /** @typedef {{mean: Float32Array, noise: Float32Array, ignorance: Float32Array}} Maps */
@@ -21,6 +23,9 @@ const SMALL = { names: ["blue", "orange"], what: "orange", presets: ["moons", "c
 const LARGE = { names: CLASS_NAMES, what: "an attack", presets: Object.keys(PRESETS) };
 const WALKING = "four networks walk", STANDING = "four networks";
 const FAN = 40; // boundaries of single networks, on the map of ignorance
+const WORDS = { noise: "colours mix", ignorance: "nobody knows" }; // on the maps, where there is most of it
+const CLEAR = 0.2; // bits, from which on there is something to name
+const LOOK = 2000; // ms to look at the maps before the box puts a point by itself
 
 export const MARKS = [
   '<svg viewBox="-10 -10 20 20" aria-hidden="true"><circle r="7" fill="#0072B2" stroke="#fff"/></svg>',
@@ -37,6 +42,17 @@ const average = (values) => {
 /** Whether a map says anything: the prior's is one half everywhere, but for luck. @param {Float32Array} values */
 const says = (values) => values.some((p) => Math.abs(p - 0.5) > 0.05);
 
+/**
+ * Where a map is highest, in sight of its edges, and how high.
+ * @param {Float32Array} values
+ */
+export function findTop(values) {
+  let top = -1;
+  const inside = (/** @type {number} */ k) => Math.max(Math.abs(GRID[2 * k]), Math.abs(GRID[2 * k + 1])) < 2.6;
+  values.forEach((value, k) => { if (inside(k) && (top < 0 || value > values[top])) top = k; });
+  return { x: GRID[2 * top], y: GRID[2 * top + 1], value: values[top] };
+}
+
 /** Each preset as an address says it. */
 const WRITTEN = Object.entries(PRESETS).map(([key, { draw }]) => [writePoints(draw()), key]);
 
@@ -46,11 +62,14 @@ function writeBox(/** @type {string} */ id, /** @type {typeof LARGE} */ { names,
     `<button type="button" data-do="${action}">${words}</button>`;
   const options = presets.map((key) => `<option value="${key}">${PRESETS[key].name}</option>`).join("");
   const classes = names.map((name, k) => button(`class ${k}`, `${MARKS[k]}${name}`)).join("");
+  const writeTop = (/** @type {"noise" | "ignorance"} */ name) =>
+    (isSmall ? "much" : `${TOPS[name]} ${TOPS[name] === 1 ? "bit" : "bits"}`);
   const views = DOUBTS.map((name) => `<div class="live-view live-${name}"><p>${name}</p>
     <canvas data-view="${name}" role="img" aria-label="Map of ${name}, nothing yet"></canvas>
-    <p class="live-scale" aria-hidden="true">0 <span class="live-ramp"></span> ${TOPS[name]} ${TOPS[name] === 1 ? "bit" : "bits"}</p></div>`).join("");
+    <p class="live-scale" aria-hidden="true">${isSmall ? "none" : "0"} <span class="live-ramp"></span> ${writeTop(name)}</p>
+    </div>`).join("");
   const draws = [1, 2, 3, 4].map((k) =>
-    `<canvas data-view="draw" role="img" aria-label="Latest network of chain ${k}"></canvas>`).join("");
+    `<canvas data-view="draw" role="img" aria-label="Latest network of ${isSmall ? "walk" : "chain"} ${k}"></canvas>`).join("");
   const slider = (/** @type {string} */ name, /** @type {string} */ words, least = 0, most = 0) => `
     <label for="${id}-${name}">${words}</label>
     <input type="range" id="${id}-${name}" data-set="${name}" min="${least}" max="${most}" step="1">
@@ -61,7 +80,7 @@ function writeBox(/** @type {string} */ id, /** @type {typeof LARGE} */ { names,
     <label><input type="checkbox" data-set="biases"> constants</label>${button("advi", "What would ADVI say?")}</div>`;
   const story = `<p class="live-story"><span>Each small map is one network that could explain the points, and it walks on to
     the next. The large map is the mean of all that the four have met.</span> <span>Now you: put a point where ignorance
-    is dark, and watch it fade. Put one where noise is dark: it stays.</span></p>`;
+    is high, and watch it fade. Put one where noise is high: it stays. Click any of the three.</span></p>`;
   const terms = ["chain", ...(isSmall ? [] : ["prior sd", "units", "constants"]), "noise", "ignorance"];
   return `
 <div class="live-row live-tools">
@@ -108,6 +127,10 @@ export function build(figure, box) {
   /** @type {{maps: Maps | null, advi: Maps | null, latest: Float32Array[], fan: Float32Array[]}} */
   const seen = { maps: null, advi: null, latest: [], fan: [] };
   let chosen = /** @type {0 | 1} */ (1), movesAll = false, showsAdvi = false;
+  /** Whether the box may still put a point by itself, and the one that it has put. */
+  let isAlone = !readHash(location.hash) && !wantsStillness() && !box.closest(".reveal");
+  /** @type {{ point: import("./points.js").Point, before: number } | null} */
+  let shown = null;
   /** @type {import("./watch.js").Handle | null} */
   let adviRun = null;
   const current = () => (showsAdvi && seen.advi) || seen.maps;
@@ -116,13 +139,15 @@ export function build(figure, box) {
     const maps = current();
     paintMap(canvases.pad, maps && maps.mean, "probability");
     if (maps && says(maps.mean)) paintBoundary(canvases.pad, traceBoundary(maps.mean));
-    paintPoints(canvases.pad, drawing.points, 5.5, pad.held);
+    paintPoints(canvases.pad, drawing.points, 5.5, pad.held ?? shown?.point);
     if (pad.cursor) paintCursor(canvases.pad, pad.cursor);
   };
   const paintDoubt = (/** @type {"noise" | "ignorance"} */ name) => {
     const maps = current();
     paintMap(canvases[name], maps && maps[name], "doubt", TOPS[name]);
-    paintPoints(canvases[name], drawing.points, 1.6);
+    paintPoints(canvases[name], drawing.points, 1.6, shown?.point);
+    const top = maps && findTop(maps[name]);
+    if (top && top.value > CLEAR) paintWord(canvases[name], top, WORDS[name]);
   };
   const paintFan = () => {
     paintDoubt("ignorance");
@@ -149,7 +174,7 @@ export function build(figure, box) {
     onHover: (place) => {
       find(".live-readout output").value = place && seen.maps ? sayPlace(readPlace(place), what) : "";
     },
-  });
+  }, [canvases.noise, canvases.ignorance]);
 
   const describeModel = () => ({
     kind: /** @type {const} */ ("flat"), X: Float64Array.from(drawing.points.flatMap(({ x, y }) => [x, y])),
@@ -160,7 +185,7 @@ export function build(figure, box) {
     const settings = { ...SETTINGS, draws: SETTINGS.draws * 2 ** drawing.longer, seed: drawing.seed };
     seen.fan = [];
     report.begin();
-    keep();
+    if (!shown) keep();
     return sample({ model: describeModel(), settings, points: GRID }, {
       onProgress: (progress) => { if (isCurrent() && report.follow(progress, settings)) take(progress); },
       onDone: (done) => { if (isCurrent()) finish(done); },
@@ -185,7 +210,33 @@ export function build(figure, box) {
     box.toggleAttribute("data-told", true);
     put(find(".live-draws p"), { textContent: STANDING });
     label(current() ?? done);
+    if (shown) tellMove(shown, done);
+    else if (isAlone) window.setTimeout(moveFirst, LOOK);
   }
+
+  /** Put the first point, where nobody knows, unless a reader has begun. */
+  function moveFirst() {
+    if (!isAlone || !seen.maps) return;
+    const { x, y, value } = findTop(seen.maps.ignorance);
+    isAlone = false;
+    shown = { point: snap(x, y, 1), before: value };
+    drawing.points.push(shown.point);
+    begin();
+  }
+
+  /** Say what the first point did. @param {NonNullable<typeof shown>} move @param {Maps} maps */
+  function tellMove({ point, before }, maps) {
+    const fell = Math.round(100 * (1 - maps.ignorance[findPlace(SIDE, point)] / before));
+    const words = `The box has put one ${names[1]} point (ring) where nobody knew. Ignorance there fell by ${fell} %.`;
+    put(find(".live-shared"), { textContent: words });
+  }
+
+  /** From here on the box is the reader's. */
+  function handOver() {
+    isAlone = false;
+    shown = null;
+  }
+  for (const kind of ["pointerdown", "keydown", "input"]) box.addEventListener(kind, handOver, { capture: true });
 
   /** Say of each map what it shows. @param {Maps} maps */
   function label({ mean, noise, ignorance }) {
@@ -241,7 +292,6 @@ export function build(figure, box) {
     const written = writePoints(drawing.points);
     put(find("[data-set=preset]"), { value: WRITTEN.find(([points]) => points === written)?.[1] ?? "" });
     if (isSmall) return;
-    put(find("[data-do=advi]"), { "aria-pressed": String(showsAdvi) });
     put(find("[data-set=biases]"), { checked: drawing.biases });
     for (const [name, place] of /** @type {const} */ ([["sd", SDS.indexOf(drawing.sd)], ["width", drawing.width]])) {
       const input = find(`[data-set=${name}]`), text = String(drawing[name]);
@@ -260,14 +310,17 @@ export function build(figure, box) {
       restart();
     },
     advi: () => {
-      showsAdvi = !showsAdvi;
+      if (showsAdvi) return; // it has been asked, and is asked again with every change
+      showsAdvi = true;
+      askAdvi();
+      paint();
+    },
+    chains: () => {
+      showsAdvi = false;
       adviRun?.stop();
       seen.advi = null;
-      if (showsAdvi) askAdvi();
-      else {
-        report.showAdvi(null);
-        if (seen.maps) label(seen.maps);
-      }
+      report.showAdvi(null);
+      if (seen.maps) label(seen.maps);
       paint();
     },
   };

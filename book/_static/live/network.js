@@ -4,7 +4,8 @@
  *
  * One network has two hidden layers of tanh units and no biases: h1 = tanh(x W1), h2 = tanh(h1 W2), logit = h2 w3. Its
  * weights lie one after the other: W1 (2, a), W2 (a, b), w3 (b), rows first, as PyMC has them. With biases a third
- * input is always 1, and W1 is (3, a), as in an exercise of the chapter on the flat network.
+ * input is always 1, and W1 is (3, a), as in an exercise of the chapter on the flat network. A network of one hidden
+ * layer has W1 and w2 (a) alone.
  */
 
 import { exp, log, log1p, logistic, softplus, tanh } from "./elementary.js";
@@ -27,7 +28,7 @@ import { exp, log, log1p, logistic, softplus, tanh } from "./elementary.js";
  * @typedef {object} Data
  * @property {Float64Array} X x1, x2, x1, x2, …
  * @property {ArrayLike<number>} y 0 or 1
- * @property {number[]} [hidden] units of both hidden layers; default 5 and 5
+ * @property {number[]} [hidden] units of the hidden layers, of two or of one; default 5 and 5
  * @property {boolean} [biases] whether a third input is always 1; default no
  */
 
@@ -46,6 +47,7 @@ const HALF_LOG_2PI = 0.9189385332046728;
  * @param {boolean} biases
  */
 function makeArchitecture([a, b], biases) {
+  if (!b) return makeShallow(a, biases);
   const h1 = new Float64Array(a);
   const h2 = new Float64Array(b);
   const d2 = new Float64Array(b);
@@ -113,29 +115,81 @@ function makeArchitecture([a, b], biases) {
     return loglik;
   }
 
+  const layers = [
+    { first: 0, size: second },
+    { first: second, size: a * b },
+    { first: third, size: b },
+  ];
+  return { size, layers, computeLogit, addGradient, sumLogLikelihood: makeSum(computeLogit) };
+}
+
+/**
+ * The same of networks with one hidden layer.
+ * @param {number} a units
+ * @param {boolean} biases
+ */
+function makeShallow(a, biases) {
+  const h = new Float64Array(a), second = (biases ? 3 : 2) * a;
+
+  /** @param {Float64Array} w @param {number} x1 @param {number} x2 */
+  function computeLogit(w, x1, x2) {
+    let logit = 0;
+    for (let j = 0; j < a; j++) {
+      h[j] = tanh(x1 * w[j] + x2 * w[a + j] + (biases ? w[2 * a + j] : 0));
+      logit += h[j] * w[second + j];
+    }
+    return logit;
+  }
+
   /**
-   * Log likelihood of the labels from `first` to `last`.
+   * @param {Float64Array} w
+   * @param {Float64Array} g
+   * @param {Float64Array} X
+   * @param {Uint8Array} y
+   * @param {number} first
+   * @param {number} last
+   */
+  function addGradient(w, g, X, y, first, last) {
+    let loglik = 0;
+    for (let n = first; n < last; n++) {
+      const x1 = X[2 * n], x2 = X[2 * n + 1], logit = computeLogit(w, x1, x2), sign = y[n] ? 1 : -1;
+      loglik -= softplus(-sign * logit);
+      const residual = sign * logistic(-sign * logit);
+      for (let j = 0; j < a; j++) {
+        const d = residual * w[second + j] * (1 - h[j] * h[j]);
+        g[second + j] += residual * h[j];
+        g[j] += x1 * d;
+        g[a + j] += x2 * d;
+        if (biases) g[2 * a + j] += d;
+      }
+    }
+    return loglik;
+  }
+
+  const layers = [{ first: 0, size: second }, { first: second, size: a }];
+  return { size: second + a, layers, computeLogit, addGradient, sumLogLikelihood: makeSum(computeLogit) };
+}
+
+/**
+ * A function that sums the log likelihood of the labels from `first` to `last`.
+ * @param {(w: Float64Array, x1: number, x2: number) => number} computeLogit
+ */
+function makeSum(computeLogit) {
+  /**
    * @param {Float64Array} w
    * @param {Float64Array} X
    * @param {Uint8Array} y
    * @param {number} first
    * @param {number} last
    */
-  function sumLogLikelihood(w, X, y, first, last) {
+  return (w, X, y, first, last) => {
     let loglik = 0;
     for (let n = first; n < last; n++) {
       const logit = computeLogit(w, X[2 * n], X[2 * n + 1]);
       loglik -= softplus(y[n] ? -logit : logit);
     }
     return loglik;
-  }
-
-  const layers = [
-    { first: 0, size: second },
-    { first: second, size: a * b },
-    { first: third, size: b },
-  ];
-  return { size, layers, computeLogit, addGradient, sumLogLikelihood };
+  };
 }
 
 /**

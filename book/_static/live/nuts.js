@@ -66,12 +66,14 @@ const makePiece = (size) => ({
 /** @typedef {ReturnType<typeof makePiece>} Piece */
 
 /**
- * A chain. Its draws depend on model, seed, number of the chain and settings, and on nothing else.
- * @param {{ model: Model, seed: number, chain: number, tune?: number, draws?: number, targetAccept?: number,
- *   maxDepth?: number }} options
+ * A chain. Its draws depend on model, seed, number of the chain and settings, and on nothing else. One that is not tuned
+ * may be given the length of its steps.
+ * @param {{ model: Pick<Model, "size" | "logDensity" | "start">, seed: number, chain: number, tune?: number,
+ *   draws?: number, targetAccept?: number, maxDepth?: number, firstStep?: number }} options
  * @returns {Chain}
  */
-export function makeChain({ model, seed, chain, tune = 500, draws = 500, targetAccept = 0.8, maxDepth = 10 }) {
+export function makeChain(options) {
+  const { model, seed, chain, tune = 500, draws = 500, targetAccept = 0.8, maxDepth = 10, firstStep } = options;
   const { size } = model;
   const random = makeRandom(seed, chain);
   const variance = new Float64Array(size).fill(1); // the inverse mass
@@ -82,7 +84,7 @@ export function makeChain({ model, seed, chain, tune = 500, draws = 500, targetA
   const averaging = makeDualAveraging(targetAccept);
   const windows = listWindows(tune);
   const moments = makeMoments(size);
-  let stepSize = 0.1;
+  let stepSize = firstStep ?? 0.1;
   let gradients = 0;
   let taken = 0;
   let energy0 = 0;
@@ -251,7 +253,7 @@ export function makeChain({ model, seed, chain, tune = 500, draws = 500, targetA
   function begin() {
     model.start(random, start.theta);
     evaluate(start);
-    findStepSize();
+    if (!firstStep) findStepSize();
     averaging.restart(stepSize);
   }
 

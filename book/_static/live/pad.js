@@ -31,11 +31,12 @@ export const CLASS_NAMES = ["calm", "attack"];
  * Let a canvas be drawn on. Returns what the painter needs: the cursor (null without focus) and the held point.
  * @param {HTMLCanvasElement} canvas
  * @param {Owner} owner
+ * @param {HTMLCanvasElement[]} [others] maps of the same points, for a mouse and a finger as well
  */
-export function startPad(canvas, owner) {
+export function startPad(canvas, owner, others = []) {
   /** @type {State} */
   const state = { cursor: null, held: null };
-  listenToPointers(canvas, owner, state);
+  for (const each of [canvas, ...others]) listenToPointers(each, owner, state);
   listenToKeys(canvas, owner, state);
   return state;
 }

@@ -194,6 +194,28 @@ export function paintPoints(canvas, points, size, held) {
 }
 
 /**
+ * A word on a map, with a rim of paper, kept inside of it.
+ * @param {HTMLCanvasElement} canvas
+ * @param {{ x: number, y: number }} place of its middle
+ * @param {string} word
+ */
+export function paintWord(canvas, place, word) {
+  const { ctx, side, scale } = fit(canvas), { ink, paper } = getColours(), edge = 10 * scale;
+  ctx.font = `600 ${12 * scale}px system-ui, sans-serif`;
+  ctx.textAlign = "center";
+  ctx.textBaseline = "middle";
+  const half = ctx.measureText(word).width / 2 + 4 * scale;
+  const keep = (/** @type {number} */ value, /** @type {number} */ rim) => Math.min(side - rim, Math.max(rim, value));
+  const x = keep(((place.x + EXTENT) / (2 * EXTENT)) * side, half);
+  const y = keep((1 - (place.y + EXTENT) / (2 * EXTENT)) * side, edge);
+  ctx.lineWidth = 4 * scale;
+  ctx.strokeStyle = paper;
+  ctx.strokeText(word, x, y);
+  ctx.fillStyle = ink;
+  ctx.fillText(word, x, y);
+}
+
+/**
  * Where the keyboard is: a cross-hair of ink with a rim of paper, to be seen on any colour.
  * @param {HTMLCanvasElement} canvas
  * @param {{ x: number, y: number }} place

@@ -19,9 +19,10 @@ const SIDE = 30, GRID = makeGrid(SIDE), PLACES = SIDE * SIDE;
 const MINE = N_GROUPS - 1; // the reader's is the last
 const SILENCE = 400; // ms between two lines of numbers: nobody reads faster, and words are dearer than pictures
 const HIDDEN = [5, 5];
-/** How the six are tied, from one end of the slider to the other; a number is how much a weight of two correlates. */
+/** How the six are tied, as an address counts them; a number is how much a weight of two correlates. */
 const TIES = /** @type {const} */ (["pooled", 0.9, 0.7, "learned", 0.4, 0.15, "none"]);
 const LEARNED = TIES.indexOf("learned");
+const AMOUNTS = TIES.flatMap((tie, k) => (tie === "learned" ? [] : [k])); // what the slider sets
 const WIDEST = 3; // group sd, at the end of a bar
 const LEARNS = "group sds, learned: how unlike the six are in each layer", SET = "group sds, set by the slider, not learned";
 const GREEN = "#009E73"; // the hierarchical method's colour in the book
@@ -130,8 +131,9 @@ function writeBox(id) {
         aria-label="Your points of two classes on a plane" aria-describedby="${id}-keys"></canvas>
       ${under}<p class="live-readout"><output></output></p></div>
     <div class="tie-slider"><label for="${id}-tie">how tied</label><output for="${id}-tie"></output>
-      <input type="range" id="${id}-tie" min="0" max="${TIES.length - 1}" step="1">
+      <input type="range" id="${id}-tie" min="0" max="${AMOUNTS.length - 1}" step="1">
       <span aria-hidden="true">one for all</span><span aria-hidden="true">each alone</span></div>
+    ${button("learn", "Learn it from the data")}
     ${STRIP}
   </div>
   <div class="tie-views"><p class="tie-title">five others</p>
@@ -307,13 +309,20 @@ export function build(figure, box) {
     box.dataset.drawing = writeHash(drawing);
     list("[data-do^=class]").forEach((button, k) => put(button, { "aria-pressed": String(k === chosen) }));
     const words = nameTies(TIES[drawing.tie]);
-    put(find("input"), { value: String(drawing.tie), "aria-valuetext": words });
+    const isLearned = drawing.tie === LEARNED, input = find("input");
+    put(find("[data-do=learn]"), { "aria-pressed": String(isLearned) });
+    find(".tie-slider").classList.toggle("is-off", isLearned);
+    put(input, isLearned ? { "aria-valuetext": words } : { value: String(AMOUNTS.indexOf(drawing.tie)), "aria-valuetext": words });
     put(find(".tie-slider output"), { value: words });
   }
 
   /** @type {Record<string, (argument: string) => void>} */
   const actions = {
     class: (k) => { chosen = k === "0" ? 0 : 1; },
+    learn: () => {
+      drawing.tie = drawing.tie === LEARNED ? AMOUNTS[Number(find("input").value)] : LEARNED;
+      restart();
+    },
     few: () => {
       drawing.points.splice(0, Infinity, ...drawMine());
       restart();
@@ -325,7 +334,7 @@ export function build(figure, box) {
   };
   const keep = listen(box, { drawing, report, run, begin, refresh, writeHash, readHash, actions });
   find("input").addEventListener("input", (/** @type {any} */ event) => {
-    drawing.tie = Number(event.target.value);
+    drawing.tie = AMOUNTS[Number(event.target.value)];
     restart();
   });
   watchTheme(paint);

@@ -61,9 +61,36 @@ export function makeRun(box, begin) {
     waiting.disconnect();
     follow();
   }, { threshold: 0.6 });
-  waiting.observe(/** @type {Element} */ (box.querySelector("[role=application]")));
+  waiting.observe(box.querySelector("[role=application], .live-stage") ?? box);
   document.addEventListener("visibilitychange", follow);
   return { restart, stop };
+}
+
+/**
+ * Show one step after another as time goes by, and all of them at once to a reader who asked for less motion.
+ * @param {number} steps
+ * @param {number} rate steps a second
+ * @param {(taken: number) => void} show
+ * @param {boolean} [atOnce]
+ * @returns {Handle}
+ */
+export function play(steps, rate, show, atOnce = wantsStillness()) {
+  let taken = atOnce ? steps : 0, last = 0, frame = 0;
+  const turn = (/** @type {number} */ now) => {
+    taken = Math.min(steps, taken + (last ? Math.min(0.1, (now - last) / 1000) * rate : 0));
+    last = now;
+    show(Math.floor(taken));
+    if (taken < steps) frame = requestAnimationFrame(turn);
+  };
+  const pause = () => cancelAnimationFrame(frame);
+  const resume = () => {
+    pause();
+    last = 0;
+    if (taken < steps) frame = requestAnimationFrame(turn);
+  };
+  if (taken < steps) resume();
+  else show(steps);
+  return { pause, resume, stop: pause };
 }
 
 /**
