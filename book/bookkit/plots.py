@@ -121,8 +121,9 @@ def plot_points(X, y, ax=None, *, size=14, label=True):
     """
     X, y, ax = np.asarray(X), np.asarray(y), ax or plt.gca()
     for c in (0, 1):
-        ax.scatter(*X[y == c].T, s=size, c=CLASS_COLORS[c], marker=CLASS_MARKERS[c], alpha=0.8, edgecolor="white",
-                   linewidth=0.3, label=f"class {c}" if label else None)  # fmt: skip
+        rim = {"edgecolor": "white", "linewidth": 0.5}
+        label_c = f"class {c}" if label else None
+        ax.scatter(*X[y == c].T, s=size, c=CLASS_COLORS[c], marker=CLASS_MARKERS[c], label=label_c, **rim)
     return ax
 
 
@@ -169,8 +170,10 @@ def plot_surface(values, ax=None, *, kind="probability", extent=EXTENT, vmax=Non
     return image
 
 
-def make_group_axes(n_groups=18, *, n_columns=6, width=7.0):
+def make_group_axes(n_groups=18, *, n_columns=6, width=7.4):
     """Axes for all categories, always in the same place: category g in row g // 6, column g % 6.
+
+    They have no ticks: the page says once that both measurements run from -3 to 3.
 
     Returns
     -------
@@ -184,19 +187,21 @@ def make_group_axes(n_groups=18, *, n_columns=6, width=7.0):
     (6, '5')
     """
     n_rows = -(-n_groups // n_columns)
-    size = (width, width * n_rows / n_columns + 0.3)
-    fig, axes = plt.subplots(n_rows, n_columns, figsize=size, sharex=True, sharey=True, squeeze=False)
+    size = (width, (width / n_columns + 0.18) * n_rows)
+    fig, axes = plt.subplots(n_rows, n_columns, figsize=size, squeeze=False)
     for g, ax in enumerate(axes.flat[:n_groups]):
-        ax.set(xlim=(-EXTENT, EXTENT), ylim=(-EXTENT, EXTENT), aspect="equal", xticks=(-2, 0, 2), yticks=(-2, 0, 2))
-        ax.set_title(f"{g}", fontsize=8, pad=2)
-        ax.tick_params(labelsize=7)
+        ax.set(xlim=(-EXTENT, EXTENT), ylim=(-EXTENT, EXTENT), aspect="equal", xticks=[], yticks=[])
+        ax.set_title(f"{g}", fontsize=9, pad=2)
+        ax.spines[:].set(visible=True, color="#999999", linewidth=0.6)
     for ax in axes.flat[n_groups:]:
         ax.set_axis_off()
     return fig, axes.flat[:n_groups]
 
 
-def plot_groups(values, X, y, *, kind="probability", vmax=None, size=4):
+def plot_groups(values, X, y, *, kind="probability", vmax=None, size=9):
     """One surface for each category, always in the same place, with its points on top.
+
+    The colour bar lies below the left half, so that a phone can show the halves below each other (``figure.halves``).
 
     Parameters
     ----------
@@ -227,12 +232,13 @@ def plot_groups(values, X, y, *, kind="probability", vmax=None, size=4):
     for surface, points, labels, ax in zip(values, X, y, axes, strict=True):
         image = plot_surface(surface, ax, kind=kind, vmax=top)
         plot_points(points, labels, ax, size=size, label=False)
-    name = "P(class 1)" if kind == "probability" else "sd of P(class 1) over draws"
-    bar = fig.colorbar(image, ax=list(axes), shrink=0.8, aspect=30, pad=0.01)
-    bar.set_label(name, fontsize=8)
-    bar.ax.tick_params(labelsize=7)
-    fig.supxlabel("first feature (scaled)", fontsize=9)
-    fig.supylabel("second feature (scaled)", fontsize=9)
+    width, height = fig.get_size_inches()
+    fig.set_size_inches(width, height + 0.6)
+    fig.set_layout_engine("constrained", rect=(0, 0.6 / (height + 0.6), 1, height / (height + 0.6)))
+    bar = fig.colorbar(image, cax=fig.add_axes((0.1, 0.45 / (height + 0.6), 0.3, 0.025)), orientation="horizontal")
+    name = "probability of an attack"
+    bar.set_label(name if kind == "probability" else "sd of the probability over draws", fontsize=9)
+    bar.ax.tick_params(labelsize=8)
     return fig, axes
 
 

@@ -18,19 +18,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from io import BytesIO
+from unittest import mock
 
 import jupytext
 import matplotlib
 import nbformat
 import numpy as np
+import pymc as pm
 import xarray as xr
 from PIL import Image
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
-from bookkit import data, plots, versions
+from bookkit import data, kernel, plots, versions
 from bookkit.repo import BOOK
-from hbnn import diagnostics, metrics, prediction
+from hbnn import diagnostics, metrics, prediction, sampling
+from studies import camps
 
 from tools import packing
 from tools.browser import launch_chromium, serve
@@ -85,7 +88,8 @@ def run_cells(chapter, last, change=(), **given):
         source = cell.source
         for old in [old for old in left if old in source]:
             source = source.replace(old, left.pop(old))
-        exec(compile(source, chapter, "exec"), defined)
+        with mock.patch.multiple(pm, **kernel.WAYS):  # as in a notebook
+            exec(compile(source, chapter, "exec"), defined)
         if name_figure(cell) and plt.get_fignums():
             figures[name_figure(cell)] = plt.gcf()
         plt.close("all")
@@ -177,9 +181,8 @@ def draw_group_sd(name, made):
     """
     page, frames = run_page(made.chapter, made.last), []
     learned = {f"sd{k}": float(page["posterior"][f"sd{k}"].mean()) for k in (1, 2, 3)}
-    model = "models.hierarchical_bnn(patients.X_train, patients.y_train)"
     change = {
-        model: f"pm.do({model}, fixed)",
+        "model = build()": "model = pm.do(build(), fixed)",
         'posterior = trace["posterior"]': 'posterior = trace["posterior"].dataset.assign(sds)',
     }
     for factor in (0, 0.25, 0.5, 1, 4, 16):
@@ -193,7 +196,7 @@ def draw_group_sd(name, made):
         right = metrics.score(p_test.ravel(), patients.y_test.ravel())["accuracy"]
         print(factor, right, verdict)
         surface = fit["p_grid"].mean(axis=(0, 1))
-        figure, _ = plots.plot_groups(surface, patients.X_train, patients.y_train, size=2)
+        figure, _ = plots.plot_groups(surface, patients.X_train, patients.y_train)
         figure.suptitle(f"group sds times {factor:g}: {right:.0f} % of the test points right", fontsize=10)
         kind = {0: "All eighteen are one and the same. ", 1: "This is what the data ask for. "}.get(factor, "")
         alt = (
@@ -222,8 +225,8 @@ def draw_new_category(name, made):
                 normal = np.random.default_rng(seed).normal(size=(1000, len(mean)))
                 weights = page["cut"](mean + normal @ cholesky.T)
             else:
-                tree = page["fit"]((mean, cholesky), new, n)
-                verdict = page["judge"](tree, (mean, cholesky), data.grid(20))
+                tree = page["fit"]((mean, cholesky), new.X_train[:n], new.y_train[:n])
+                verdict = page["judge"](tree, data.grid(20))
                 print(n, prior, verdict)
                 if not verdict["converged"]:
                     raise SystemExit(f"{prior}, {n} points: {verdict}; a fit that fails is not shown")
@@ -257,10 +260,17 @@ def describe_newcomer(n, found, n_test):
 
 # --- stills of the live boxes
 
-BOXES = {
-    "moons": (".live-sliders, .live-more", ".live-draws > div", 4, "1fr 1.1fr"),
-    "tie": (".tie-slider", ".tie-others", 3, "1fr 1.2fr"),
-}  # what in a box is a button; what has how many columns, and how wide both sides are to be as high
+STILLS = {
+    "moons": """.live-sliders, .live-more { display: none !important; }
+        .live-draws > div { grid-template-columns: repeat(4, minmax(0, 1fr)) !important; }
+        .live-stage { grid-template-columns: 1fr 1.1fr !important; }""",
+    "tie": """.tie-slider { display: none !important; }
+        .tie-others { grid-template-columns: repeat(3, minmax(0, 1fr)) !important; }
+        .live-stage { grid-template-columns: 1fr 1.2fr !important; }""",
+    "funnel": ".funnel-slider { visibility: hidden; }",
+    "names": "",
+    "layers": "",
+}  # what in a box is a button goes; both sides of a large one are made as high
 
 
 def take_still(name, made):
@@ -270,18 +280,16 @@ def take_still(name, made):
     pairs = [(SITE / path, BOOK / path) for path in list_scripts(name)]
     if not all(built.exists() and built.read_bytes() == ours.read_bytes() for built, ours in pairs):
         raise SystemExit(f"the still of {name} is taken from the site, which is older than the box; `make site` first")
-    hidden, grid, columns, sides = BOXES[name]
     with serve(SITE) as address, launch_chromium() as chromium:
         page = chromium.new_page(viewport={"width": 1440, "height": 1200}, device_scale_factor=2)
+        page.set_default_timeout(300_000)
         page.goto(f"{address}book/{made.chapter}.html")
         page.locator(f"figure.live-{name}").scroll_into_view_if_needed()
-        page.locator(f"figure.live-{name} .live-box").scroll_into_view_if_needed()
-        page.wait_for_selector(".live-box[data-state=agree]", timeout=300_000)
-        page.add_style_tag(
-            content=f":is({hidden}, .live-verdict, .live-readout) {{ display: none !important; }}"
-            f"{grid} {{ grid-template-columns: repeat({columns}, minmax(0, 1fr)) !important; }}"
-            f".live-stage {{ grid-template-columns: {sides} !important; }}"
-        )
+        box = page.locator(f"figure.live-{name} .live-box")
+        box.scroll_into_view_if_needed()
+        box.dispatch_event("keydown")  # somebody is there: the moons' box puts no point of its own
+        page.wait_for_selector(".live-box:is([data-state=agree], [data-state=done])", timeout=300_000)
+        page.add_style_tag(content=f".live-verdict, .live-readout {{ display: none !important; }} {STILLS[name]}")
         page.wait_for_timeout(1000)  # maps are painted at their new size
         shrink(BytesIO(page.locator(".live-stage").screenshot()), STATIC / "live" / f"{name}.png")
 
@@ -357,6 +365,43 @@ def store_flat_advi(name, made):
     write_json(name, about)
 
 
+def store_camps(name, made):
+    """Two chains of the chapter's eight, one in each camp, as they know six patients whose angles go round.
+
+    Of each draw the group means, the weights of the six, and how read-outs go with the angles of all eighteen: of each
+    weight a cosine and a sine, by least squares.
+    """
+    moons, model = camps.make_model(*camps.ALONE)
+    compiled = sampling.compile_nuts(model)
+    tree = sampling.sample_nuts(compiled, seed=1, draws=120, tune=300, chains=2, target_accept=0.9)
+    draws = tree["posterior"].isel(draw=slice(None, None, 15)).dataset
+    around = np.radians(moons.angle[:, None] - np.arange(0, 360, 60))
+    six = np.cos(around).argmax(axis=0)  # patients, the nearest to each sixth of a turn
+    angle, weights, parts, chains = np.radians(moons.angle), prediction.combine_weights(draws), [], []
+    basis = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    for chain in draws.chain.values:
+        sds = [float(draws[f"sd{k}"].sel(chain=chain).mean()) for k in (1, 2, 3)]
+        chains.append({"differs": "readout" if np.argmax(sds) == 2 else "hidden", "sds": np.round(sds, 3).tolist()})
+        for draw in range(draws.sizes["draw"]):
+            parts += [draws[f"mu{k}"].values[chain, draw].ravel() for k in (1, 2, 3)]
+            parts += [weights[layer][chain, draw, g].ravel() for g in six for layer in ("w1", "w2", "w3")]
+            parts.append(np.linalg.lstsq(basis, weights["w3"][chain, draw], rcond=None)[0].ravel())
+    if {chain["differs"] for chain in chains} != {"readout", "hidden"}:
+        raise SystemExit(f"the chains are {chains}; wanted: one in each camp")
+    content, step = packing.pack_whole(np.concatenate(parts))
+    (STATIC / "live" / f"{name}.bin").write_bytes(content)
+    moments = [np.column_stack([np.rint(100 * moons.X_test[g]), moons.y_test[g]]).astype(int) for g in six]
+    about = {
+        "draws": draws.sizes["draw"],
+        "hidden": list(weights["w2"].shape[-2:]),
+        "step": step,
+        "chains": chains,
+        "angles": np.round(moons.angle[six], 1).tolist(),
+        "moments": [flat.ravel().tolist() for flat in moments],
+    }
+    (STATIC / list_files(name)[1]).write_text(json.dumps(about) + "\n", encoding="utf-8")  # numbers in one line each
+
+
 # --- the front page and the handouts
 
 
@@ -414,11 +459,15 @@ def draw_handout(name, made):
 
 MADE = {
     "growth_curve": Made("slider", "growth_curves", "fig-growth-curves-result", draw_growth_curve),
-    "group_sd": Made("slider", "hierarchical_trust", "cached(pm.sample)", draw_group_sd),
+    "group_sd": Made("slider", "hierarchical_trust", "p_grid = predict(", draw_group_sd),
     "new_category": Made("slider", "informed_priors", "def cut(flat)", draw_new_category),
     "moons": Made("still", "flat_advi", "", take_still),
     "tie": Made("still", "hierarchical_nuts", "", take_still),
+    "funnel": Made("still", "hierarchical_trust", "", take_still),
+    "names": Made("still", "weight_correlations", "", take_still),
+    "layers": Made("still", "group_sd", "", take_still),
     "digits": Made("stored", "digits", "STROKES", store_digits),
+    "camps": Made("stored", "group_sd", "", store_camps),
     "flat_advi": Made("stored", "flat_advi", "fig-flat-advi-missed", store_flat_advi, tuple(MAPS)),
     "cover": Made("figure", "flat_advi", "fig-flat-advi-missed", draw_cover),
     "lonely": Made("figure", "unpooled", "fig-unpooled-surfaces", copy_figure, ("fig-unpooled-surfaces",)),

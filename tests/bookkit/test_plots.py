@@ -37,7 +37,7 @@ def test_a_notebook_gets_a_picture_of_twice_the_pixels_that_it_shows(ax):
 def test_the_colours_of_a_picture_are_those_that_were_drawn(ax):
     points = data.grid(40)
     plots.plot_surface(np.clip(points[:, 0] / 6 + 0.5, 0, 1), ax)
-    plots.plot_points(points[[600, 700]], [0, 1], ax, size=12)  # two points on a large map
+    plots.plot_points(points[[600, 700]], [0, 1], ax, size=18)  # two points on a large map
     drawn = BytesIO()
     ax.figure.savefig(drawn, format="png", dpi=220, bbox_inches="tight")
     kept = [
