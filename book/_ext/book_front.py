@@ -8,19 +8,27 @@ from io import BytesIO
 from pathlib import Path
 
 import nbformat
-from book_pages import BOOK, RawTable, link_chapter, list_chapters, make_role, open_binder, read_title
+import numpy as np
+import yaml
+from book_meta import place_card
+from book_pages import BOOK, ROOT, RawTable, link_chapter, list_chapters, make_role, open_binder, read_title
 from book_teach import count_minutes, number_chapters
 from docutils import nodes
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFont, ImageOps
 from sphinx.util.docutils import SphinxDirective
 
+CARD, EDGE = (1200, 630), 40  # pixels
 THUMB = (320, 200)  # pixels, at most; shown at half of it, so that it is sharp
+BLURB = 160  # characters of a chapter's promise, three lines or four
+FAST = ("flat_advi", "hierarchical_nuts", "hierarchical_trust", "when_to_use", "workflow")  # who knows networks or PyMC
 
 
 def read_promise(name):
-    """What a chapter gives, from its first paragraph."""
+    """What a chapter gives: the first sentences of its first paragraph, as many as a card has room for."""
     paragraph = (BOOK / f"{name}.md").read_text(encoding="utf8").split(f"\n# {read_title(name)}\n")[1].split("\n\n")[0]
-    promise = " ".join(read_plain(paragraph).split()).removeprefix("In this chapter ")
+    promise, *more = re.split(r"(?<=[.?!]) ", " ".join(read_plain(paragraph).split()).removeprefix("In this chapter "))
+    while more and len(promise) + len(more[0]) < BLURB:
+        promise += " " + more.pop(0)
     return promise[0].upper() + promise[1:]
 
 
@@ -39,6 +47,21 @@ def find_figure(chapter):
     return base64.b64decode(next(o["data"]["image/png"] for o in cell.outputs if "image/png" in o.get("data", {})))
 
 
+def crop_panel(picture):
+    """One panel of a picture of several (PIL's, both): what no white stripe divides, of the largest the last."""
+    ink = np.asarray(picture.convert("L")) < 250
+    gap = max(ink.shape) // 160  # wider than a space between words
+    before, box = None, [0, 0, *ink.shape]  # top, left, bottom, right
+    while box != before:
+        before = list(box)
+        for axis in (0, 1):
+            seen = np.flatnonzero(ink[box[0] : box[2], box[1] : box[3]].any(axis=1 - axis))
+            parts = np.split(seen, np.flatnonzero(np.diff(seen) > gap) + 1)
+            part = max(reversed(parts), key=lambda part: len(part) // (4 * gap))
+            box[axis], box[axis + 2] = int(box[axis] + part[0]), int(box[axis] + part[-1] + 1)
+    return picture.crop((box[1], box[0], box[3], box[2]))
+
+
 def draw_thumbs(app, exception):
     """Write the thumbnail of every chapter that the map shows with one: ``_static/thumbs/<chapter>.webp``."""
     if exception is not None or app.builder.format != "html":
@@ -46,9 +69,55 @@ def draw_thumbs(app, exception):
     folder = Path(app.outdir, "_static", "thumbs")
     folder.mkdir(exist_ok=True)
     for name in list_core():
-        image = Image.open(BytesIO(find_figure(name))).convert("RGB")
+        image = crop_panel(Image.open(BytesIO(find_figure(name))).convert("RGB"))
         image.thumbnail(THUMB, Image.Resampling.LANCZOS)
         image.save(folder / f"{name}.webp", quality=80)
+
+
+def draw_cards(app, exception):
+    """Write what a preview of a link shows of each page: its title over its chapter's picture, or the cover."""
+    if exception is not None or app.builder.format != "html":
+        return
+    chapters = [name for _, names in list_chapters() for name in names]
+    for page in app.env.found_docs:
+        name = page.removeprefix("book/")
+        picture = find_figure(name) if name in chapters else (BOOK / "_static" / "cover.png").read_bytes()
+        path = Path(app.outdir, place_card(page))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draw_card(app.env.titles[page].astext(), app.config.project, picture).save(path, optimize=True)
+
+
+def draw_card(title, book, picture):
+    """A card of 1200 by 630 pixels, the size that previews ask for, in the font of the pages."""
+    card = Image.new("RGB", CARD, "white")
+    draw, width = ImageDraw.Draw(card), CARD[0] - 2 * EDGE
+    lines = wrap_words(title, load_font(54, 650), width)
+    draw.multiline_text((EDGE, 32), "\n".join(lines), "#222832", load_font(54, 650), spacing=8)
+    draw.text((EDGE, CARD[1] - 66), book, "#48566b", load_font(28, 400))
+    draw.rectangle((0, CARD[1] - 14, 0.72 * CARD[0], CARD[1]), "#0072b2")  # as on the covers
+    draw.rectangle((0.72 * CARD[0], CARD[1] - 14, *CARD), "#d55e00")
+    top = 52 + 70 * len(lines)
+    image = Image.open(BytesIO(picture)).convert("RGB")
+    room = width, CARD[1] - 82 - top
+    image = ImageOps.contain(image, room, Image.Resampling.LANCZOS)
+    card.paste(image, ((CARD[0] - image.width) // 2, top + (room[1] - image.height) // 2))
+    return card.quantize(128)
+
+
+def load_font(size, weight):
+    """The pages' own font."""
+    font = ImageFont.truetype(BOOK / "_static" / "fonts" / "source-sans-3.woff2", size)
+    font.set_variation_by_axes([weight])
+    return font
+
+
+def wrap_words(text, font, width):
+    """Lines of a text that are no wider than so many pixels."""
+    lines = [""]
+    for word in text.split():
+        longer = f"{lines[-1]} {word}".strip()
+        lines = [*lines[:-1], longer] if font.getlength(longer) <= width else [*lines, word]
+    return lines
 
 
 def list_core():
@@ -60,22 +129,27 @@ class ChapterMap(SphinxDirective):
     """Every numbered chapter and the minutes to read it, with a thumbnail and its promise; the evidence as a list."""
 
     def run(self):
-        core, parts, numbers = list_core(), [], number_chapters()
-        for caption, names in list_chapters(numbered=True):
-            cards = "".join(self.write_card(numbers[name], name, is_core=name in core) for name in names)
-            parts.append(f'<p class="part">{html.escape(caption)}</p><ul class="chapter-map">{cards}</ul>')
+        parts, numbers = [], number_chapters()
+        toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf8"))["parts"]
+        numbered = [part for part in toc if "numbered" in part]
+        for part in numbered:
+            names = [Path(chapter["file"]).stem for chapter in part["chapters"]]
+            cards = "".join(self.write_card(numbers[name], name, part is not numbered[-1]) for name in names)
+            parts.append(f'<p class="part">{html.escape(part["caption"])}</p><ul class="chapter-map">{cards}</ul>')
         return [nodes.raw("", "".join(parts), format="html")]
 
-    def write_card(self, number, name, *, is_core):
+    def write_card(self, number, name, is_core):
         """One chapter as an item of a list."""
         for suffix in (".md", ".ipynb"):
             self.env.note_dependency(str(BOOK / f"{name}{suffix}"))
-        link = f'{number}. {link_chapter(name)} <span class="minutes">{count_minutes([name])} min</span>'
+        marks = f"{count_minutes([name])} min" + ", fast lane" * (name in FAST)
+        link = f'{number}. {link_chapter(name)} <span class="minutes">{marks}</span>'
         if not is_core:
             return f"<li>{link}</li>"
         up = "../" * self.env.docname.count("/")
         width, height = (side // 2 for side in THUMB)
-        thumb = f'<img src="{up}_static/thumbs/{name}.webp" alt="" width="{width}" height="{height}" loading="lazy">'
+        source = f"thumbs/{name}.webp" if (BOOK / f"{name}.ipynb").exists() else f"{name}.svg"
+        thumb = f'<img src="{up}_static/{source}" alt="" width="{width}" height="{height}" loading="lazy">'
         return f"<li>{thumb}<div><p>{link}</p><p>{html.escape(read_promise(name))}</p></div></li>"
 
 
@@ -109,4 +183,5 @@ def setup(app):
     app.add_directive("chapter-map", ChapterMap)
     app.add_directive("run-costs", RunCosts)
     app.connect("build-finished", draw_thumbs)
+    app.connect("build-finished", draw_cards)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -2,6 +2,7 @@
 
 import html
 import json
+import posixpath
 import re
 import subprocess
 from functools import cache
@@ -15,6 +16,7 @@ from bs4 import BeautifulSoup
 from docutils import nodes
 
 LICENCE = "https://creativecommons.org/licenses/by/4.0/"
+LINK = re.compile(r'<a class="reference internal" href="(?P<page>[^"#:]*?)(?:\.html)?#(?P<anchor>[^"]+)"')
 LONGEST = 240  # characters of a description, where a sentence ends by then
 ROOT_PAGE = """<!DOCTYPE html>
 <html lang="{language}">
@@ -60,10 +62,19 @@ def place_pages():
     return {entry["file"].rpartition(".")[0]: caption for caption, found in entries for entry in found}
 
 
+def place_card(page):
+    """Where the card of a page lies in the site."""
+    return f"_images/cards/{page.replace('/', '_')}.png"
+
+
 def summarise(doctree):
     """The first sentence of a page's first paragraph, and those after it that fit."""
-    paragraphs = doctree.findall(lambda node: isinstance(node, nodes.paragraph) and is_prose(node))
-    summary, *others = re.split(r"(?<=[.?!]) (?=[A-Z])", " ".join(next(paragraphs).astext().split()))
+    return cut_text(next(doctree.findall(lambda node: isinstance(node, nodes.paragraph) and is_prose(node))).astext())
+
+
+def cut_text(text):
+    """The first sentence of a text, and those after it that fit."""
+    summary, *others = re.split(r"(?<=[.?!]) (?=[A-Z])", " ".join(text.split()))
     for sentence in others:
         if len(f"{summary} {sentence}") > LONGEST or "\\" in sentence:  # TeX
             break
@@ -79,7 +90,7 @@ def is_prose(paragraph):
 def describe_page(app, pagename, templatename, context, doctree):
     """Give a page its description, the releases' feed and the words of its foot, and the front page its JSON-LD.
 
-    sphinxext.opengraph writes the tags of previews and draws their cards; it takes what `meta` has of its own.
+    sphinxext.opengraph writes the tags of previews; it takes what `meta` has of its own. book_front draws the cards.
     """
     feed = f"{name_repository(app)}/releases.atom"
     link = f'<link rel="alternate" type="application/atom+xml" title="Releases" href="{feed}" />\n'
@@ -93,11 +104,43 @@ def describe_page(app, pagename, templatename, context, doctree):
         return
     description = summarise(doctree)
     escaped = html.escape(description)
-    context["meta"] = (context["meta"] or {}) | {"og:description": escaped}
+    card = f"{app.config.html_baseurl}{place_card(pagename)}"
+    context["meta"] = (context["meta"] or {}) | {"og:description": escaped, "og:image": card, "og:image:alt": escaped}
+    context["metatags"] += '<meta name="twitter:card" content="summary_large_image" />\n'
     context["metatags"] += f'<meta name="description" content="{escaped}" />\n'
     if pagename == app.config.root_doc:
         data = json.dumps(describe_book(app, description), ensure_ascii=False).replace("</", "<\\/")
         context["metatags"] += f'<script type="application/ld+json">{data}</script>\n'
+
+
+def preview_links(app, pagename, templatename, context, doctree):
+    """Let a link to a term or a section say on hover what stands there, as one to a reference does."""
+
+    def show(match):
+        page = (
+            posixpath.normpath(posixpath.join(posixpath.dirname(pagename), match["page"]))
+            if match["page"]
+            else pagename
+        )
+        said = read_previews(app.env, page).get(match["anchor"]) if page in app.env.found_docs else None
+        return f'{match[0]} title="{html.escape(said)}"' if said else match[0]
+
+    if "body" in context:
+        context["body"] = LINK.sub(show, context["body"])
+
+
+@cache
+def read_previews(env, page):
+    """What stands at the anchors of a page: the definition of each term, the first sentences of each section."""
+    doctree, previews = env.get_doctree(page), {}
+    for term in doctree.findall(nodes.term):
+        item = term.parent
+        previews |= dict.fromkeys(term["ids"], cut_text(item[-1].astext()))
+    for section in doctree.findall(nodes.section):
+        first = next((each for each in section.children if isinstance(each, nodes.paragraph)), None)
+        if first is not None and "\\" not in (said := cut_text(first.astext())):
+            previews |= dict.fromkeys(section["ids"], f"{section[0].astext()}. {said}".replace("?.", "?"))
+    return previews
 
 
 def name_repository(app):
@@ -171,5 +214,6 @@ def setup(app):
     """Connect to Sphinx: before sphinxext.opengraph writes its tags, and before a bare root page is written."""
     app.connect("builder-inited", list_decks, priority=600)  # once sphinx-sitemap has its list
     app.connect("html-page-context", describe_page, priority=400)
+    app.connect("html-page-context", preview_links)
     app.connect("build-finished", write_root_page, priority=400)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 
 import nbformat
 import yaml
-from bookkit.claims import MIME, find_verdicts, write_criterion
+from bookkit.claims import MIME, find_verdicts
 from docutils import nodes
 from docutils.parsers.rst import directives
 from PIL import Image
@@ -25,17 +25,18 @@ CLAIMS_HEADING = "What this chapter claims"
 # The register. What each chapter's claims are about, if not the moons:
 ABOUT = {
     "inference": (
-        "flat_advi", "minibatch_advi", "weight_correlations", "approximations", "convergence",
-        "reference_posteriors",
+        "flat_advi", "minibatch_advi", "weight_correlations", "approximations", "convergence", "typing_mistakes",
     ),
-    "other data": ("digits", "own_data", "own_file", "growth_curves", "real_tables", "class_gains"),
-    "code": ("engines", "beyond_one_machine"),
+    "other data": ("workflow", "digits", "own_data", "own_file", "growth_curves", "real_tables", "class_gains"),
+    "code": ("engines",),
 }  # fmt: skip
+# when a criterion was set, by what a claim says of it
+WHEN = {"first": "before any result", "": "with the page", "after": "after the result"}
 # the ten on which the chapters rest most, in this order
 FIRST = (
-    "replication:unpooled-lpd", "replication:control-lpd", "yardsticks:beats-process",
+    "replication:unpooled-lpd", "replication:control-lpd", "replication:beats-process",
     "replication:angles", "replication:covers", "real_tables:leads-everywhere",
-    "one_choice:always-helps", "replication:last-largest", "priors_checked:again-alike", "convergence:every-run",
+    "one_choice:always-helps", "replication:last-largest", "informed_priors:again-alike", "convergence:every-run",
 )  # fmt: skip
 
 
@@ -119,7 +120,7 @@ class ClaimsRegister(RawTable):
         verdicts = find_verdicts(claims)
         self.rows = {f"{c['chapter']}:{c['id']}": write_claim(c, v) for c, v in zip(claims, verdicts, strict=True)}
         first = [self.rows[key] for key in FIRST if key in self.rows]
-        columns = ["Claim", "Value", "Criterion", "Whose", "Verdict"]
+        columns = ["Claim", "Value", "Criterion", "Set", "Whose", "Verdict"]
         shown = [self.show("The ten on which this book rests most", columns, first, path)]
         about = {chapter: subject for subject, chapters in ABOUT.items() for chapter in chapters}
         for subject in ("moons", *ABOUT):
@@ -141,8 +142,9 @@ class ClaimsRegister(RawTable):
 
 
 def write_claim(claim, verdict):
-    """A row of the register, as HTML: the sentence, linked, value, criterion, who said so, and the verdict."""
-    texts = map(html.escape, (claim["value"], write_criterion(claim), claim.get("whose", "ours")))
+    """A row of the register, as HTML: the sentence, linked, its value, criterion, when set, whose, and the verdict."""
+    told = claim["value"], claim["criterion"], WHEN[claim.get("stated", "")], claim.get("whose", "ours")
+    texts = map(html.escape, told)
     link = f'<a href="{claim["chapter"]}.html#{name_claim(claim["id"])}">{html.escape(claim["claim"])}</a>'
     return [link, *texts, verdict]
 
@@ -257,7 +259,10 @@ class IndexEntries(SphinxTransform):
             return
         self.env.note_dependency(str(BOOK / "glossary.md"))
         chapter = self.document.next_node(nodes.title).astext()
-        paragraphs = [(p, p.astext()) for p in self.document.findall(nodes.paragraph)]
+        everywhere = self.document.findall(nodes.paragraph)
+        paragraphs = [
+            (p, p.astext()) for p in everywhere if not isinstance(p.parent, nodes.entry)
+        ]  # no cell of a table
         for term in list_terms():
             case = 0 if term[1:2].isupper() else re.IGNORECASE  # "ESS" is not the end of "less"
             said = re.compile(rf"\b{re.escape(term)}s?\b", flags=case)

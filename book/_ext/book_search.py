@@ -22,11 +22,28 @@ LEFT_OUT = (
 )
 # What readers ask for in words that a section does not use: by its label, or its id. `test_pages.py` asks for some.
 ASKED = {
-    "run-it-yourself": "how long does it take, how long does a chapter take, how long, run time, how to install",
+    "run-it-yourself": "how long does it take, how long does a chapter take, how long, run time, how to install, "
+    "Windows, conda, version of PyMC, PyMC version, requirements, dependencies",
+    "sec-running-cost": "memory, RAM, how much memory, out of memory",
+    "sec-hierarchical-nuts-model": "hierarchical model, hierarchical models, multilevel model, random effects",
+    "sec-when-to-use-box": "how many groups do I need, how many groups, few data per group, when not to use",
+    "sec-when-to-use-else": "lme4, brms, mixed models, random forest, boosted trees, Gaussian process, embeddings",
+    "sec-own-file-said": "sample weights, case weights, row weights, observation weights",
+    "sec-own-file-predictions": "prediction interval, predictive interval, credible interval, save predictions",
+    "sec-moons-score": "log score, log loss, cross entropy, proper scoring rule, negative log likelihood",
+    "sec-teach-assignments-course": "homework, homework solutions, solutions of assignments, nbgrader, answer key",
+    "sec-one-choice-question": "hyperparameter, hyperparameters, sensitivity, ablation, number of units",
+    "sec-growth-curves-question": "time series, longitudinal data, repeated measures, forecasting",
+    "sec-hierarchical-nuts-funnel": "non-centered parameterization, non-centred parametrisation, reparameterization",
+    "sec-flat-advi-prior": "prior predictive, prior predictive check, prior predictive checks",
+    "sec-engines-gradient": "speed up sampling, faster sampling, slow sampling",
+    "sec-index-way": "PDF, download PDF, ebook, print the book",
+    "sec-primer-hill": "posterior, what is a posterior, Bayes theorem, Bayes' rule",
+    "sec-informed-priors-idea": "transfer learning, meta learning, few-shot learning, new patient, cold start",
     "sec-convergence-verdict": "MCMC diagnostics, convergence diagnostics, trace plots",
     "sec-digits-question": "out of distribution, out-of-distribution detection, OOD, distribution shift, open set",
     "sec-flat-advi-model": "PyTorch, TensorFlow, Keras, JAX, Flax",
-    "sec-informed-priors-question": "small data, small data sets, little data, few data, small sample",
+    "sec-informed-priors-question": "small data, small data sets, little data, few data, small sample, new subject",
     "sec-own-data-shops": "my own data, own data, my data, use it on my data, custom data set",
     "sec-own-data-load": "missing data, missing values, NaN, imputation",
     "sec-own-file-new": "predict a new group, predict new groups, prediction for a new group, unseen group",
@@ -36,6 +53,7 @@ ASKED = {
     "sec-teach-slides": "slides, decks, lecture slides, presentation",
     "sec-unpooled-why": "overfitting, overfit, underfitting, regularisation, regularization, weight decay",
 }
+HELPER = "\u2063"  # an invisible mark behind each of these words: no excerpt shows them (_static/search/pagefind.js)
 HEADING = re.compile(r'<section([^>]*) id="([^"]+)">((?:\s*<span id="[^"]+"></span>)*)\s*<h(\d)>')
 TERM = re.compile(r'<dt(?: class="sig sig-object py")? id="([^"]+)">(.*?)</dt>', flags=re.DOTALL)
 SIGNATURE = '<span class="sig-paren">'
@@ -54,7 +72,8 @@ def weigh(name):
 def prepare(page, weight):
     """A page (HTML) as Pagefind is to read it. Headings count most, then words that are introduced: in italics."""
     for key, words in ASKED.items():
-        said = rf'\1<p data-pagefind-weight="10">{words}</p>'
+        marked = re.sub(r"([\w-]+)", rf"\1{HELPER}", words)
+        said = rf'\1<p data-pagefind-weight="10">{marked}</p>'
         page = re.sub(rf'(id="{key}">.*?</h\d>)', said, page, count=1, flags=re.DOTALL)
     page = HEADING.sub(rf'<section\1>\3<h\4 id="\2" data-pagefind-weight="{4 * weight}">', page)
     page = TERM.sub(lambda match: f'<h3 id="{match[1]}" data-pagefind-weight="{4 * weight}">'

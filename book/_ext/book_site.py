@@ -12,15 +12,16 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
-from book_pages import measure_picture
+from book_pages import make_role, measure_picture
 from docutils import nodes
+from PIL import Image
 from pygments.formatters import HtmlFormatter
 from sphinx_exercise.nodes import is_exercise_node, is_solution_node
 
 NOT_FOUND = """<h1>Page not found</h1>
 <p>There is no page at this address. Perhaps a chapter was renamed. <a href="{root}index.html">The way through</a> lists
 them all; or search for a word of it.</p>
-<p><pagefind-modal-trigger class="pst-js-only" placeholder="Search" hide-shortcut></pagefind-modal-trigger></p>"""
+<p><button class="search-opens btn pst-js-only" type="button" aria-haspopup="dialog">Search</button></p>"""
 MENDINGS = (
     ('<summary aria-label="Toggle hidden content">', "<summary>"),  # the label hid the visible "Show code cell source"
     ("<th></th>", "<td></td>"),  # the corner of a DataFrame heads nothing
@@ -31,6 +32,9 @@ MENDINGS = (
 )
 ICON_FONT = r"<!-- So that users can add custom icons -->\s*<script [^>]*fontawesome\.js[^>]*></script>\s*"
 TAG = re.compile(r"<[^>]+>")
+WORD = re.compile(r"[\w-]+")
+RULE = re.compile(r"(?<=[{}])(?P<selectors>[^{}@]+)(?P<body>\{[^{}]*\})")
+PSEUDO = re.compile(r":(?:not|is|where|has)\((?:[^()]|\([^()]*\))*\)")  # what is in it need not be on the page
 LIVE = Path(__file__).resolve().parents[1] / "_static" / "live"
 
 
@@ -90,6 +94,13 @@ def ship_scripts(app, pagename, templatename, context, doctree):
         app.add_js_file(script, type="module")
     for sheet in sheets:
         app.add_css_file(sheet)
+
+
+def drive_box(env, text):
+    """Role {drives}: ``words <fig-name setting=value>`` as a link to a live box, which sets it so."""
+    words, figure, setting, value = re.fullmatch(r"(.+) <([\w-]+) (\w+)=([\w.]+)>", text).groups()
+    link = f'<a href="#{figure}" data-drives="{setting}" data-value="{value}">{words}</a>'
+    return nodes.raw("", link, format="html")
 
 
 def fold_solutions(app, doctree):
@@ -164,6 +175,51 @@ def mend_pages(app, exception):
         file.unlink()
 
 
+def thin_styles(app, exception):
+    """Drop from the theme's style sheets each rule for a class that no page and no script names: 50 of 97 KB."""
+    if exception is not None or app.builder.format != "html":
+        return
+    out = Path(app.outdir)
+    files = [*out.rglob("*.html"), *out.glob("_static/scripts/*.js"), *out.glob("_static/*.js")]
+    words = {word for file in files for word in WORD.findall(file.read_text(encoding="utf8"))}
+    for sheet in [*out.glob("_static/styles/*.css"), *out.glob("_static/mystnb.*.css")]:
+        thin = RULE.sub(partial(keep_used, words), sheet.read_text(encoding="utf8"))
+        sheet.write_text(re.sub(r"@media[^{}]*\{\s*\}", "", thin), encoding="utf8")
+
+
+def keep_used(words, rule):
+    """A rule (match) with those of its selectors whose classes are all among the words; empty without any."""
+    selectors = re.split(r",(?![^(]*\))", rule["selectors"])
+    needed = [re.findall(r"\.([\w-]+)", PSEUDO.sub("", selector)) for selector in selectors]
+    used = [
+        selector
+        for selector, names in zip(selectors, needed, strict=True)
+        if all(name in words or name.startswith("bs-") for name in names)  # Bootstrap puts these together
+    ]
+    return f"{','.join(used)}{rule['body']}" if used else ""
+
+
+def shrink_pictures(app, exception):
+    """Give the front page's pictures smaller forms, for phones: of half and three quarters of their width, and WebP."""
+    if exception is not None or app.builder.format != "html":
+        return
+    page = Path(app.outdir, f"{app.config.root_doc}.html")
+    text = page.read_text(encoding="utf8")
+
+    def offer(match):
+        whole, choices = page.parent / match["file"], []
+        with Image.open(whole) as picture:
+            for share in (0.5, 0.75, 1):
+                size = [round(share * side) for side in picture.size]
+                form = whole.with_name(f"{whole.stem}-{size[0]}.webp")
+                picture.convert("RGB").resize(size, Image.Resampling.LANCZOS).save(form, quality=85, method=6)
+                choices.append(f"{match['file'].replace(whole.name, form.name)} {size[0]}w")
+        return f'{match[0]} srcset="{", ".join(choices)}" sizes="(max-width: 600px) 95vw, 60rem"'
+
+    if "srcset=" not in text:  # an older build's, where nothing has changed
+        page.write_text(re.sub(r'<img [^>]*?src="(?P<file>[^":]+\.png)"', offer, text), encoding="utf8")
+
+
 def add_size(folder, match):
     """The tag of a picture, with the size at which it is shown."""
     width, height = measure_picture(folder / match[1])
@@ -204,6 +260,7 @@ def setup(app):
     app.connect("config-inited", derive_addresses, priority=100)
     app.connect("builder-inited", hang_lines)
     app.connect("html-page-context", ship_scripts)
+    app.add_role("drives", make_role(drive_box))
     app.connect("doctree-read", fold_solutions)
     app.connect("doctree-read", join_folds)
     app.connect("doctree-read", mark_answers)
@@ -211,4 +268,6 @@ def setup(app):
     app.connect("html-page-context", mend_markup)
     app.connect("build-finished", copy_mathjax)
     app.connect("build-finished", mend_pages)
+    app.connect("build-finished", shrink_pictures)
+    app.connect("build-finished", thin_styles)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -82,6 +82,11 @@ function letPicturesGrow() {
     frame.className = "growing";
     (picture.closest("a.image-reference") ?? picture).replaceWith(frame);  // Sphinx's own link to the file
     frame.append(picture, button);
+    if (picture.closest("figure.halves")) {  // a phone shows the left half above the right one: book.css
+      const right = Object.assign(new Image(), { alt: "", className: "right", src: picture.src });
+      right.addEventListener("click", show);
+      frame.append(right);
+    }
   });
 }
 
@@ -115,31 +120,71 @@ function openFolds() {
   target.scrollIntoView();
 }
 
+/** Load what the search needs, once. */
+let search;
+function loadSearch() {
+  const load = (address) => new Promise((done) => {
+    const isStyle = address.split("?")[0].endsWith(".css"), part = document.createElement(isStyle ? "link" : "script");
+    part.addEventListener("load", done);
+    Object.assign(part, isStyle ? { rel: "stylesheet", href: address } : { src: address });
+    document.head.append(part);
+  });
+  search ??= Promise.all(document.querySelector("pagefind-config").dataset.needs.split(" ").map(load));
+  return search;
+}
+
+/** Open the search: by its buttons, and by Ctrl+K. */
+function startSearch() {
+  const open = async (event) => {
+    event.preventDefault();
+    await loadSearch();
+    document.querySelector("pagefind-modal").open();
+  };
+  document.querySelectorAll(".search-opens").forEach((button) => button.addEventListener("click", open));
+  document.addEventListener("keydown", (event) => {
+    if ((event.ctrlKey || event.metaKey) && event.key === "k") open(event);
+  });
+}
+
 /** Browsers do not let a page that was opened as a file load the index of the search, or the live boxes. */
 function excuseSearch() {
   if (location.protocol !== "file:") return;
   document.querySelectorAll("pagefind-summary, pagefind-results").forEach((part) => part.remove());
-  document.querySelectorAll("pagefind-modal-trigger, pagefind-input").forEach((part) => {
+  document.querySelectorAll(".brand .search-opens, article .search-opens, pagefind-input").forEach((part) => {
     part.replaceWith("Opened as a file: no search, no live boxes. In the folder of the site: python3 -m http.server (Windows: py -m http.server), then http://localhost:8000.");
   });
+}
+
+/** Paper is white: print in light colours, whatever is on the screen. */
+function printInLight() {
+  const page = document.documentElement;
+  let shown;
+  window.addEventListener("beforeprint", () => { shown = page.dataset.theme; page.dataset.theme = "light"; });
+  window.addEventListener("afterprint", () => { page.dataset.theme = shown; });
 }
 
 /** An exam is printed without its answers, and with them where its address says so (print.css). */
 const asked = new URLSearchParams(location.search);
 if (asked.has("answers")) document.documentElement.classList.add("with-answers");
 
-/** An address that ends with ?take=1,5,7 leaves these questions of an exam. */
+/** An address that ends with ?take=1,5,7 makes a paper of these questions of an exam, numbered from 1 (book.css). */
 function takeQuestions() {
   const taken = asked.get("take")?.split(",");
   if (!taken) return;
+  document.documentElement.classList.add("with-paper");
   document.querySelector(".bd-article h1").firstChild.data = "Exam";
+  let count = 0;
   document.querySelectorAll("[id^=exam-]").forEach((place) => {
-    place.closest("section").hidden = !taken.includes(place.id.slice(5));
+    const section = place.closest("section");
+    section.hidden = !taken.includes(place.id.slice(5));
+    const title = section.querySelector("h2").firstChild;
+    if (!section.hidden) title.data = title.data.replace(/^\d+/, String(++count));
   });
 }
 
 window.addEventListener("hashchange", openFolds);
 document.addEventListener("DOMContentLoaded", startFoldsSwitch);
+document.addEventListener("DOMContentLoaded", startSearch);
 window.addEventListener("load", () => {
   showCurrentPage();
   startFrames();
@@ -149,4 +194,5 @@ window.addEventListener("load", () => {
   openFolds();
   takeQuestions();
   excuseSearch();
+  printInLight();
 });

@@ -51,8 +51,8 @@ def list_tables():
 
 
 def read_grid(html):
-    """The words of each column: of its heading, and of its cells."""
-    soup = BeautifulSoup(html, "html.parser")
+    """The words of each column: of its heading, and of its cells; a minus is a hyphen, and zero has none."""
+    soup = BeautifulSoup(re.sub(r"(?<![\w.])-(0\.0+)(?![\d.])", r"\1", html.replace("−", "-")), "html.parser")
     rows = [row.find_all(["th", "td"], recursive=False) for row in soup.find_all("tr")]
     return [[re.findall(r"[^\s(),:]+", cell.get_text(" ")) for cell in column] for column in zip(*rows, strict=True)]
 
@@ -73,3 +73,15 @@ def test_a_table_of_sentences_has_the_headings_in_its_cells_for_a_phone():
     soup = BeautifulSoup(tidy_table(report.Table(["Claim", "Value", "Verdict"], rows, "")._repr_html_()), "html.parser")
     assert [cell["data-label"] for cell in soup.find_all("td")] == ["Value", "Verdict"] * 2
     assert [" ".join(cell["class"]) for cell in soup.select(".verdict")] == ["text verdict yes", "text verdict no"]
+
+
+def test_numbers_stand_below_each_other_at_their_decimals_beside_words_and_with_a_minus():
+    rows = [["a", "-0.25 ± 0.10", "words"], ["b", "3.5 ± 0.2", "more"], ["c", "-12", ""], ["d", "-0.000", "2-3"]]
+    soup = BeautifulSoup(tidy_table(report.Table(["x", "y", "z"], rows, "")._repr_html_()), "html.parser")
+    numbers, words = (list(cells) for cells in zip(*(row.select("td") for row in soup.select("tbody tr")), strict=True))
+    assert [cell.get_text() for cell in numbers] == ["−0.25 ± 0.10", "3.5 ± 0.2", "−12", "0.000"]
+    padded = [re.search(r"\+ (\d)ch( \+ 0.25em)?", cell.get("style", "+ 0ch")).groups() for cell in numbers]
+    assert padded == [("1", None), ("2", None), ("3", " + 0.25em"), ("0", None)]
+    assert all("number" in cell["class"] for cell in numbers)
+    assert all("text" in cell["class"] for cell in words)
+    assert words[-1].get_text() == "2-3"
