@@ -10,7 +10,7 @@ from bookkit.report import Table
 MIME = "application/vnd.bookkit.claims+json"
 LEVEL = 0.025  # of a one-sided test: a 95 % interval lies on one side
 WHOSE = ("ours", "an article's", "lore")  # lore: what is commonly said of PyMC, of samplers or of networks
-STATED = ("", "first", "after")  # the criterion: before the first result was computed, or when results had been seen
+STATED = ("", "first", "after")  # the criterion: with the page, before any result was computed, or when it was known
 ESTIMATE = re.compile(r"(-?\d+\.?\d*) ± (\d+\.?\d*)(?: \(n=(\d+)\))?")  # as `report.monte_carlo` and `spread` write
 
 

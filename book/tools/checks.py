@@ -23,7 +23,6 @@ MAX_LINES = 25  # of a code cell, without its options
 EVASIVE_TAGS = {"nbval-skip", "nbval-raises-exception", "raises-exception", "skip-execution"}
 EVASIVE = re.compile(r"^\s*#+\s*(NBVAL_SKIP|NBVAL_RAISES_EXCEPTION)\s*$", re.MULTILINE)
 IGNORING = re.compile(r"^\s*#+\s*(NBVAL_IGNORE_OUTPUT|PYTEST_VALIDATE_IGNORE_OUTPUT)\s*$", re.MULTILINE)
-REASON = re.compile(r"^\s*# output ignored: \S+", re.MULTILINE)
 
 # what draws at random, in PyMC, nutpie, scikit-learn, SciPy and NumPy, and what a seed is called there
 SEED_NAMES = {"random_seed", "random_state", "seed", "rng"}
@@ -107,8 +106,8 @@ def find_evasions(cell):
     """Find what keeps outputs from being compared, without a reason that is written down."""
     tags = set(cell.metadata.get("tags", []))
     found = [f"`{evasion}` is not allowed" for evasion in sorted(EVASIVE_TAGS & tags) + EVASIVE.findall(cell.source)]
-    if ("nbval-ignore-output" in tags or IGNORING.search(cell.source)) and not REASON.search(cell.source):
-        found.append("ignores its output and does not say `# output ignored: <reason>`")
+    if ("nbval-ignore-output" in tags or IGNORING.search(cell.source)) and not cell.metadata.get("ignored_because"):
+        found.append("ignores its output, and its metadata do not say `ignored_because: <reason>`")
     return found
 
 

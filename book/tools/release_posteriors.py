@@ -24,7 +24,7 @@ def main(arguments=None):
     os.environ.pop(published.SWITCH, None)
     with tempfile.TemporaryDirectory() as kept:
         os.environ[cache.SWITCH] = kept
-        run_cells(CHAPTER, "cached(pm.sample)")
+        run_cells(CHAPTER, "trace = pm.sample(")
         trees = [cache.read(path, path.stem) for path in Path(kept).glob("*.nc")]
     if not trees:
         raise SystemExit(f"{CHAPTER} has kept no posterior; wanted: a run that went to its end")

@@ -8,6 +8,7 @@ import pymc as pm
 import pytest
 from bookkit import cache, data, models
 from hbnn import fuse, priors
+from sklearn.datasets import make_moons
 
 BOOK = Path(models.__file__).parents[1]
 MOONS = data.legacy_rotated_moons()
@@ -32,6 +33,10 @@ def type_hierarchical(chapter):
     return run_cell(chapter, 'coords = {"group"')["model"]
 
 
+def type_again():
+    return run_cell("hierarchical_trust", "LAYERS = {")["build"]()
+
+
 def type_images():
     rng = np.random.default_rng(0)
     X, y = rng.uniform(size=(6, 64)), np.arange(6, dtype="int32")
@@ -40,7 +45,7 @@ def type_images():
 
 PAIRS = {
     "flat_advi": lambda: (
-        run_cell("flat_advi", "coords = {", patient=FLAT)["model"],
+        run_cell("flat_advi", "coords = {", X_train=FLAT.X_train, y_train=FLAT.y_train)["model"],
         models.flat_bnn(FLAT.X_train, FLAT.y_train),
     ),
     "minibatch_advi": lambda: (
@@ -52,9 +57,16 @@ PAIRS = {
         models.unpooled_bnn(MOONS.X_train[0], MOONS.y_train[0]),
     ),
     "hierarchical_nuts": lambda: (type_hierarchical("hierarchical_nuts"), EIGHTEEN),
+    "hierarchical_trust": lambda: (type_again(), EIGHTEEN),
+    "group_sd": lambda: (type_hierarchical("group_sd"), EIGHTEEN),
+    "weight_correlations": lambda: (type_hierarchical("weight_correlations"), EIGHTEEN),
     "engines": lambda: (run_cell("engines", "def build(moons")["build"](MOONS), EIGHTEEN),
+    "informed_priors, the eighteen": lambda: (
+        run_cell("informed_priors", 'coords = {"group"')["eighteen"],
+        EIGHTEEN,
+    ),
     "informed_priors": lambda: (
-        run_cell("informed_priors", "coords = {", new=NEW, plain=N01)["newcomer"],
+        run_cell("informed_priors", 'coords = {"feature"', X_new=NEW.X_train, y_new=NEW.y_train, plain=N01)["newcomer"],
         models.informed_bnn(NEW.X_train[:5], NEW.y_train[:5], mean=N01[0], cholesky=N01[1]),
     ),
     "digits": type_images,
@@ -73,6 +85,21 @@ def test_a_typed_model_has_the_log_density_of_the_module_s(chapter):
         assert page == pytest.approx(ours, rel=1e-12)
 
 
-def test_the_typed_model_finds_the_draws_of_the_imported_one():
-    fast = fuse(type_hierarchical("hierarchical_nuts"), check=False)
-    assert cache.digest_run(fast, {}) == cache.digest_run(fuse(EIGHTEEN, check=False), {})
+def test_the_typed_models_find_the_draws_of_the_imported_one():
+    typed = (type_hierarchical("hierarchical_nuts"), type_again())
+    names = {cache.digest_run(fuse(model, check=False), {}) for model in (*typed, EIGHTEEN)}
+    assert len(names) == 1
+
+
+def test_the_typed_data_are_those_of_the_module_to_the_bit():
+    for chapter, start, moons in (
+        ("flat_advi", "import numpy", FLAT),
+        ("hierarchical_nuts", "old = ", MOONS),
+        ("hierarchical_trust", "import arviz", MOONS),
+    ):
+        typed = run_cell(chapter, start, make_moons=make_moons)
+        for name in ("X_train", "y_train", "X_test", "y_test"):
+            np.testing.assert_array_equal(typed[name], getattr(moons, name))
+    arc, points = run_cell("hierarchical_trust", "arc = ", **typed), MOONS.X_test
+    true = [data.bayes_probability(x, MOONS, 0.3, g, n_arc=50) for g, x in enumerate(points)]
+    np.testing.assert_allclose(arc["find_truth"](points), true, rtol=1e-9)

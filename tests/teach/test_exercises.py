@@ -84,8 +84,8 @@ def test_a_solution_writes_the_stubs_function_and_its_check_said_right(chapter):
 @pytest.mark.parametrize("chapter", WITH_EXERCISES)
 def test_a_check_takes_another_right_answer_and_refuses_wrong_ones(chapter):
     space = run_imports(chapter)
-    exec(ANSWERS[chapter].get("given", ""), given := space.copy())
-    asked = {}
+    exec(ANSWERS[chapter].get("given", ""), space)  # for the check, too: what the page has made by then
+    given, asked = space.copy(), {}
     for text in list_exercises(chapter):
         source, stub, check = read_stub(text)
         exec(source, space)
@@ -95,7 +95,7 @@ def test_a_check_takes_another_right_answer_and_refuses_wrong_ones(chapter):
             space[stub.name](*[None] * required, **dict.fromkeys(arg.arg for arg in stub.args.kwonlyargs))
     assert asked.keys() == ANSWERS[chapter].keys() - {"given"}
     for name, check in asked.items():
-        answers = ANSWERS[chapter][name] | {"no return": "None"}
+        answers = {"no return": "None"} | ANSWERS[chapter][name]
         if "right" in answers:
             assert check(eval(answers.pop("right"), given)) == "right", name
         assert len(answers) >= 4
