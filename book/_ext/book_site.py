@@ -180,7 +180,8 @@ def thin_styles(app, exception):
     if exception is not None or app.builder.format != "html":
         return
     out = Path(app.outdir)
-    files = [*out.rglob("*.html"), *out.glob("_static/scripts/*.js"), *out.glob("_static/*.js")]
+    scripts = [file for folder in (".", "scripts", "live", "search") for file in (out / "_static" / folder).glob("*.js")]
+    files = [*out.rglob("*.html"), *scripts]
     words = {word for file in files for word in WORD.findall(file.read_text(encoding="utf8"))}
     for sheet in [*out.glob("_static/styles/*.css"), *out.glob("_static/mystnb.*.css")]:
         thin = RULE.sub(partial(keep_used, words), sheet.read_text(encoding="utf8"))
