@@ -140,7 +140,7 @@ export async function build(_, box) {
       put(canvas, { "aria-valuenow": String(turns[g]), "aria-valuetext": words });
     });
     const before = words ? `, ${whole} % before` : "";
-    put(said, { textContent: `${words ?? "Points are new moments."} The six are right in ${now} %${before}.` });
+    put(said, { textContent: `${words ?? "Blue is calm, orange an attack; points are new moments."} The six are right in ${now} %${before}.` });
   }
 
   /** Let shares glide to what is frozen now. @param {string} words */

@@ -227,16 +227,23 @@ export function build(figure, box) {
   /** Say what the first point did. @param {NonNullable<typeof shown>} move @param {Maps} maps */
   function tellMove({ point, before }, maps) {
     const fell = Math.round(100 * (1 - maps.ignorance[findPlace(SIDE, point)] / before));
-    const words = `The box has put one ${names[1]} point (ring) where nobody knew. Ignorance there fell by ${fell} %.`;
-    put(find(".live-shared"), { textContent: words });
+    const fall = `The box has put one ${names[1]} point (ring) where nobody knew. Ignorance there fell by ${fell} %.`;
+    put(find(".live-shared"), { textContent: isSmall ? fall : `${fall} Now you: tap or click the large map.` });
   }
 
-  /** From here on the box is the reader's. */
-  function handOver() {
+  /**
+   * From here on the box is the reader's, and what it said of its own point goes with the ring; not yet while a finger
+   * may only be scrolling.
+   * @param {Event} [event]
+   */
+  function handOver(event) {
     isAlone = false;
+    if (!shown || event?.type === "pointerdown") return;
     shown = null;
+    put(find(".live-shared"), { textContent: "" });
+    paint();
   }
-  for (const kind of ["pointerdown", "keydown", "input"]) box.addEventListener(kind, handOver, { capture: true });
+  for (const kind of ["pointerdown", "click", "keydown", "input"]) box.addEventListener(kind, handOver, { capture: true });
 
   /** Say of each map what it shows. @param {Maps} maps */
   function label({ mean, noise, ignorance }) {
@@ -247,6 +254,7 @@ export function build(figure, box) {
   }
 
   function restart() {
+    handOver();
     drawing.longer = 0;
     begin();
   }

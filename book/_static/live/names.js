@@ -149,6 +149,7 @@ export function build(_, box) {
     running = k;
     box.dataset.state = "running";
     list("button").forEach((button) => { button.disabled = true; });
+    put(find(".names-said"), { textContent: `Your browser draws chain ${k + 1}.` });
     run.restart();
   }
 
