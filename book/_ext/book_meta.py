@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import yaml
-from book_pages import BOOK, ROOT, list_chapters
+from book_pages import BOOK, ROOT, SYMBOLS, list_chapters, spell_formula
 from book_teach import count_minutes
 from bs4 import BeautifulSoup
 from docutils import nodes
@@ -135,12 +135,22 @@ def read_previews(env, page):
     doctree, previews = env.get_doctree(page), {}
     for term in doctree.findall(nodes.term):
         item = term.parent
-        previews |= dict.fromkeys(term["ids"], cut_text(item[-1].astext()))
+        previews |= dict.fromkeys(term["ids"], cut_text(read_plain(item[-1])))
     for section in doctree.findall(nodes.section):
         first = next((each for each in section.children if isinstance(each, nodes.paragraph)), None)
-        if first is not None and "\\" not in (said := cut_text(first.astext())):
+        if first is not None and "\\" not in (said := cut_text(read_plain(first))):
             previews |= dict.fromkeys(section["ids"], f"{section[0].astext()}. {said}".replace("?.", "?"))
     return previews
+
+
+def read_plain(node):
+    """The text of a node, its formulas as plain text where they consist of symbols and names."""
+    node = node.deepcopy()
+    for formula in list(node.findall(nodes.math)):
+        tex = formula.astext().replace(r"\{", "(").replace(r"\}", ")")
+        if {*re.findall(r"\\([a-zA-Z]+)", tex)} <= {*SYMBOLS, "mathrm"}:
+            formula.replace_self(nodes.Text(spell_formula(tex)))
+    return node.astext()
 
 
 def name_repository(app):

@@ -12,6 +12,7 @@ import yaml
 from bookkit.claims import MIME, find_verdicts
 from docutils import nodes
 from docutils.parsers.rst import directives
+from docutils.utils.math import tex2unichar
 from PIL import Image
 from sphinx import addnodes
 from sphinx.transforms import SphinxTransform
@@ -20,6 +21,8 @@ from tools import branches
 
 ROOT = Path(__file__).resolve().parents[2]
 BOOK = ROOT / "book"
+SYMBOLS = tex2unichar.mathalpha | tex2unichar.mathbin | tex2unichar.mathop | tex2unichar.mathord | tex2unichar.mathrel
+SYMBOLS |= {name: name for name in ("exp", "log", "max", "min", "tanh")}
 CLAIMS_HEADING = "What this chapter claims"
 
 # The register. What each chapter's claims are about, if not the moons:
@@ -67,6 +70,11 @@ def measure_picture(file):
     with Image.open(file) as picture:
         density = 2 if picture.info.get("dpi", (0, 0))[0] >= 200 else 1
         return tuple(side // density for side in picture.size)
+
+
+def spell_formula(tex):
+    """A formula within a sentence, as plain text: σ and N(0, 1), not \\sigma and \\mathrm{N}(0, 1)."""
+    return re.sub(r"\\([a-zA-Z]+)|\\.|[{}$]", lambda match: SYMBOLS.get(match[1], ""), tex)
 
 
 def link_chapter(name):
