@@ -180,8 +180,8 @@ def thin_styles(app, exception):
     if exception is not None or app.builder.format != "html":
         return
     out = Path(app.outdir)
-    scripts = [file for folder in (".", "scripts", "live", "search") for file in (out / "_static" / folder).glob("*.js")]
-    files = [*out.rglob("*.html"), *scripts]
+    folders = [out / "_static" / name for name in (".", "scripts", "live", "search")]
+    files = [*out.rglob("*.html"), *(script for folder in folders for script in folder.glob("*.js"))]
     words = {word for file in files for word in WORD.findall(file.read_text(encoding="utf8"))}
     for sheet in [*out.glob("_static/styles/*.css"), *out.glob("_static/mystnb.*.css")]:
         thin = RULE.sub(partial(keep_used, words), sheet.read_text(encoding="utf8"))
