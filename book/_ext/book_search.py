@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from book_front import list_core
-from docutils.utils.math import tex2unichar
+from book_pages import spell_formula
 
 LEFT_OUT = (
     "pre, .output, table.bnn, div.math, .headerlink, .section-number, summary",
@@ -25,7 +25,8 @@ ASKED = {
     "run-it-yourself": "how long does it take, how long does a chapter take, how long, run time, how to install, "
     "Windows, conda, version of PyMC, PyMC version, requirements, dependencies",
     "sec-running-cost": "memory, RAM, how much memory, out of memory",
-    "sec-hierarchical-nuts-model": "hierarchical model, hierarchical models, multilevel model, random effects",
+    "sec-hierarchical-nuts-model": "hierarchical model, hierarchical models, hierachical, multilevel model, "
+    "random effects",
     "sec-when-to-use-box": "how many groups do I need, how many groups, few data per group, when not to use",
     "sec-when-to-use-else": "lme4, brms, mixed models, random forest, boosted trees, Gaussian process, embeddings",
     "sec-own-file-said": "sample weights, case weights, row weights, observation weights",
@@ -35,12 +36,17 @@ ASKED = {
     "sec-one-choice-question": "hyperparameter, hyperparameters, sensitivity, ablation, number of units",
     "sec-growth-curves-question": "time series, longitudinal data, repeated measures, forecasting",
     "sec-hierarchical-nuts-funnel": "non-centered parameterization, non-centred parametrisation, reparameterization",
-    "sec-flat-advi-prior": "prior predictive, prior predictive check, prior predictive checks",
+    "sec-flat-advi-prior": "what is a prior, prior predictive, prior predictive check, prior predictive checks",
     "sec-engines-gradient": "speed up sampling, faster sampling, slow sampling",
     "sec-index-way": "PDF, download PDF, ebook, print the book",
     "sec-primer-hill": "posterior, what is a posterior, Bayes theorem, Bayes' rule",
     "sec-informed-priors-idea": "transfer learning, meta learning, few-shot learning, new patient, cold start",
     "sec-convergence-verdict": "MCMC diagnostics, convergence diagnostics, trace plots",
+    "sec-flat-advi-uncertainty": "uncertainty quantification, quantify uncertainty",
+    "sec-how-tested-numbers": "confidence interval, error bars, standard error, random seed, random seeds",
+    "sec-primer-numbers": "how many samples do I need, how many draws, effective sample size",
+    "sec-workflow-model": "regression instead of classification, continuous outcome",
+    "sec-workflow-rival": "WAIC, LOO, model comparison, compare models",
     "sec-digits-question": "out of distribution, out-of-distribution detection, OOD, distribution shift, open set",
     "sec-flat-advi-model": "PyTorch, TensorFlow, Keras, JAX, Flax",
     "sec-informed-priors-question": "small data, small data sets, little data, few data, small sample, new subject",
@@ -58,8 +64,6 @@ HEADING = re.compile(r'<section([^>]*) id="([^"]+)">((?:\s*<span id="[^"]+"></sp
 TERM = re.compile(r'<dt(?: class="sig sig-object py")? id="([^"]+)">(.*?)</dt>', flags=re.DOTALL)
 SIGNATURE = '<span class="sig-paren">'
 FORMULA = re.compile(r'<span class="math notranslate nohighlight">\\\((.*?)\\\)</span>', flags=re.DOTALL)
-SYMBOLS = tex2unichar.mathalpha | tex2unichar.mathbin | tex2unichar.mathop | tex2unichar.mathord | tex2unichar.mathrel
-SYMBOLS |= {name: name for name in ("exp", "log", "max", "min", "tanh")}
 
 
 def weigh(name):
@@ -81,11 +85,6 @@ def prepare(page, weight):
     page = re.sub(r"<em>([^<]+)</em>([^\s<]*)", rf'<em data-pagefind-weight="{3 * weight}">\1\2</em>', page)
     page = FORMULA.sub(lambda match: html.escape(spell_formula(html.unescape(match[1]))), page)
     return page.replace("<article", f'<article data-pagefind-body data-pagefind-weight="{weight}"', 1)
-
-
-def spell_formula(tex):
-    """A formula within a sentence, as plain text: σ and N(0, 1), not \\sigma and \\mathrm{N}(0, 1)."""
-    return re.sub(r"\\([a-zA-Z]+)|\\.|[{}$]", lambda match: SYMBOLS.get(match[1], ""), tex)
 
 
 def write_index(app, exception):

@@ -54,7 +54,9 @@ export function createInstance(options) {
   async function find(query, asked) {
     const words = query?.match(/[^\s"]{3,}/g) ?? [];
     if (!words.length || query.includes('"')) return search(query, asked);
-    const all = words.length > 1 ? await search(query, asked) : await searchWord(search, words[0], asked);
+    const each = await Promise.all(words.map((word) => searchWord(search, word, asked)));
+    const nowhere = each.find(({ results }) => !results.length); // then no page has them all, whatever begins so
+    const all = nowhere ?? (words.length > 1 ? await search(query, asked) : each[0]);
     const beside = new Map((await search(`"${query.trim()}"`, asked)).results.map((result) => [result.id, result]));
     const first = all.results.filter(({ id }) => beside.has(id)).map(({ id }) => beside.get(id));
     const results = [...first, ...all.results.filter(({ id }) => !beside.has(id))];
