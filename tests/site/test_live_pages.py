@@ -506,7 +506,7 @@ def test_a_walker_in_the_weights_gets_stuck_where_the_sd_is_small_and_one_in_the
 def test_keys_drag_the_sd_and_it_is_told_who_got_stuck(funnel):
     page, box = funnel
     slider = box.get_by_label("group sd")
-    for key, sd, word in (("Home", "0.008", "stuck"), ("End", "4.00", "creeps")):
+    for key, sd, word in (("Home", "0.008", "stuck"), ("End", "4.00", "sees a part")):
         slider.press(key)
         assert slider.get_attribute("aria-valuetext") == box.locator("output").inner_text() == sd
         page.wait_for_selector(".live-box[data-state=done]")
@@ -548,9 +548,9 @@ def test_keys_rename_units_and_two_chains_are_lined_up(names):
     assert box.locator("canvas").filter(visible=True).count() == 3
     for name in ("Swap two units", "Turn a sign"):
         box.get_by_role("button", name=name).press("Enter")
-        moved = re.fullmatch(r"The weights moved by up to (\d+\.\d), the map by 0\.000\.", said.inner_text())
+        moved = re.fullmatch(r"The weights moved by up to (\d+\.\d), what they say by 0\.000\.", said.inner_text())
         assert float(moved[1]) > 0.5
-    box.get_by_role("button", name="Second chain").press("Enter")
+    box.get_by_role("button", name="Run a second chain").press("Enter")
     page.wait_for_selector(done)
     assert box.locator("canvas").filter(visible=True).count() == 6
     read = lambda: [float(number) for number in re.findall(r"\d\.\d\d", said.inner_text())]  # noqa: E731
@@ -600,7 +600,7 @@ def test_buttons_freeze_keys_turn_and_the_other_chain_begins_anew(layers):
     read = lambda: [int(number) for number in re.findall(r"(\d+) %", said.inner_text())]  # noqa: E731
     (whole,) = read()
     box.get_by_role("button", name="read-out").press("Enter")
-    page.wait_for_function("document.querySelector('.layers-said').textContent.startsWith('All have one read-out now')")
+    page.wait_for_function("document.querySelector('.layers-said').textContent.startsWith('All share the read-out now')")
     assert read()[0] < whole - 15
     first.press("ArrowRight")
     assert first.get_attribute("aria-valuenow") == "10"

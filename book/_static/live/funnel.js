@@ -18,8 +18,8 @@ const WIDE = 3.3; // of the other one, both ways
 const TICKS = [0.01, 0.1, 1];
 const BEGIN = 0.9; // the sd that both walkers start from, until the reader drags it
 const FORMS = [
-  { centred: true, name: "in the weights", across: "weight", colour: "#C25B9A" },
-  { centred: false, name: "in the offsets", across: "offset, the weight divided by the sd", colour: "#009E73" },
+  { centred: true, name: "in the weights", across: "weight of one patient", colour: "#C25B9A" },
+  { centred: false, name: "in the offsets", across: "offset = weight / sd", colour: "#009E73" },
 ];
 
 /**
@@ -76,7 +76,7 @@ export function walk(centred, sd, steps = STEPS, seed = 1) {
 export function judgeWalk(ups) {
   const low = Math.min(...ups), high = Math.max(...ups), [from, to] = [MIDDLE - 2 * SPREAD, MIDDLE + 2 * SPREAD];
   const share = (Math.min(high, to) - Math.max(low, from)) / (to - from);
-  return { low: exp(low), high: exp(high), word: share < 0.1 ? "stuck" : share < 0.6 ? "creeps" : "walks freely" };
+  return { low: exp(low), high: exp(high), word: share < 0.1 ? "stuck" : share < 0.6 ? "sees a part" : "walks freely" };
 }
 
 /** Draws of the target itself, (log sd, offset) each: what a walker should fill. */
@@ -92,10 +92,10 @@ const write = (sd) => (sd < 0.1 ? sd.toFixed(3) : sd.toFixed(2));
 function writeBox(id) {
   const panel = (/** @type {typeof FORMS[0]} */ { name, across }, /** @type {number} */ k) => `<div class="live-view">
     <p>${name}</p><canvas data-form="${k}" role="img" aria-label="${name}"></canvas>
-    <p class="live-scale" aria-hidden="true">${across.split(",")[0]} of one patient</p>
+    <p class="live-scale" aria-hidden="true">${across}</p>
     <p class="funnel-said"><b></b> <span></span></p></div>`;
   return `
-<p class="live-ask"><b>Who gets stuck?</b> Drag the group sd down, and let go.</p>
+<p class="live-ask"><b>Two walkers, one posterior: who gets stuck?</b> Drag the group sd down, and let go.</p>
 <div class="live-stage funnel-stage">
   ${panel(FORMS[0], 0)}
   <div class="funnel-slider"><label for="${id}-sd">group sd</label>
@@ -114,11 +114,12 @@ export function build(figure, box) {
   const find = (/** @type {string} */ selector) => /** @type {any} */ (box.querySelector(selector));
   const canvases = /** @type {HTMLCanvasElement[]} */ ([...box.querySelectorAll("canvas")]);
   const said = [...box.querySelectorAll(".funnel-said")], slider = find("input"), cloud = drawCloud();
-  let sd = BEGIN, taken = 0, walks = FORMS.map(({ centred }) => walk(centred, sd, 0));
+  let sd = BEGIN, taken = 0, runs = 0, walks = FORMS.map(({ centred }) => walk(centred, sd, 0));
 
   const paint = paintOnFrames(canvases.map((canvas, k) => () => paintPanel(canvas, FORMS[k], cloud, walks[k], taken)));
   const run = makeRun(box, () => {
-    walks = FORMS.map(({ centred }) => walk(centred, sd));
+    runs += 1; // another walk each time
+    walks = FORMS.map(({ centred }) => walk(centred, sd, STEPS, runs));
     return play(STEPS, RATE, (now) => {
       if (now === taken) return;
       taken = now;
@@ -196,6 +197,7 @@ function paintPanel(canvas, { centred, colour }, cloud, { ups, across }, taken) 
   ctx.globalAlpha = 0.75;
   ctx.font = `${11 * scale}px system-ui, sans-serif`;
   ctx.textBaseline = "middle";
+  ctx.fillText("group sd", 5 * scale, 9 * scale);
   for (const tick of TICKS) ctx.fillText(String(tick), 5 * scale, down(log(tick)));
   ctx.globalAlpha = 0.6;
   ctx.setLineDash([4 * scale, 4 * scale]);

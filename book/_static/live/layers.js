@@ -92,10 +92,10 @@ function writeBox(n) {
     <canvas tabindex="0" role="slider" aria-valuemin="-180" aria-valuemax="180" aria-valuenow="0"
       aria-label="Patient ${g + 1}, turned by"></canvas></div>`).join("");
   return `
-<p class="live-ask"><b>Which layer is their own?</b> Freeze one, so that all six share it. Or drag a map sideways.</p>
+<p class="live-ask"><b>Which layer is their own?</b> Freeze one, so that all six share it, and ask the other chain, too. Or drag a map sideways.</p>
 <div class="live-row live-tools">
   <span class="live-row">freeze ${layer("hidden")} → ${layer("readout")}</span>
-  <span class="live-row">same data: <span class="live-segments" role="group" aria-label="Chain">
+  <span class="live-row">same data, two chains: <span class="live-segments" role="group" aria-label="Chain">
     <button type="button" data-chain="0">chain 1</button><button type="button" data-chain="1">chain 2</button>
   </span></span>
 </div>
@@ -139,8 +139,8 @@ export async function build(_, box) {
       const words = `${turns[g]} degrees, ${Math.round(right[g])} % right`;
       put(canvas, { "aria-valuenow": String(turns[g]), "aria-valuetext": words });
     });
-    const before = words ? `, ${whole} % before` : "";
-    put(said, { textContent: `${words ?? "Blue is calm, orange an attack; points are new moments."} The six are right in ${now} %${before}.` });
+    const own = words ? ` (${whole} % where nothing is shared)` : "";
+    put(said, { textContent: `${words ?? "Blue is calm, orange an attack; points are new moments."} The six are right in ${now} %${own}.` });
   }
 
   /** Let shares glide to what is frozen now. @param {string} words */
@@ -186,9 +186,11 @@ export async function build(_, box) {
     const part = /** @type {Part | undefined} */ (button?.dataset.freeze);
     if (part) {
       frozen[part] = !frozen[part];
-      const isOwn = part === draws[0].differs, name = part === "hidden" ? "the same hidden layers" : "one read-out";
-      const found = isOwn ? "six patients, one map" : "they nearly had before";
-      follow(frozen[part] ? `All have ${name} now: ${found}.` : "");
+      const { differs } = draws[0], only = frozen.hidden !== frozen.readout && frozen[differs];
+      const found = part === differs ? "six patients, one map" : "little changes, as they nearly agreed in them";
+      const ask = only ? ` Does chain ${draws === chains[0] ? 2 : 1} say so, too?` : "";
+      const left = only ? `Only the ${PARTS[differs]} ${differs === "hidden" ? "are" : "is"} shared now.` : "";
+      follow(frozen[part] ? `All share the ${PARTS[part]} now: ${found}.${ask}` : left);
     } else if (button) {
       draws = chains[Number(button.dataset.chain)];
       turns.fill(0);

@@ -81,17 +81,17 @@ export function predict(model, draws) {
 /** How far two lists of numbers are apart, place by place. @param {ArrayLike<number>} a @param {ArrayLike<number>} b */
 const compare = (a, b) => Array.from(a, (value, i) => Math.abs(value - b[i]));
 
-const PICTURES = { graph: "weights, averaged", correlations: "their correlations", map: "what it says" };
+const PICTURES = { graph: "mean weights", correlations: "their correlations", map: "what it says" };
 /** The three pictures of a chain. @param {number} k */
 const writeRow = (k) => Object.entries(PICTURES).map(([name, what]) => `
   <div class="live-view"${k ? " hidden" : ""}><p>${what}</p>
     <canvas data-picture="${name} ${k}" role="img" aria-label="Chain ${k + 1}: ${what}"></canvas></div>`).join("");
 
 const BOX = `
-<p class="live-ask"><b>What changes, what stays?</b> Swap two units, or turn the sign of one.</p>
+<p class="live-ask"><b>What changes, what stays?</b> <span>Swap two units, or turn the sign of one.</span></p>
 <div class="live-row live-tools"><button type="button" data-do="swap">Swap two units</button>
   <button type="button" data-do="turn">Turn a sign</button>
-  <button type="button" data-do="second">Second chain</button>
+  <button type="button" data-do="second">Run a second chain</button>
   <button type="button" data-do="line" hidden>Line them up</button>
 </div>
 <div class="live-stage names-stage">${writeRow(0)}${writeRow(1)}</div>
@@ -149,7 +149,7 @@ export function build(_, box) {
     running = k;
     box.dataset.state = "running";
     list("button").forEach((button) => { button.disabled = true; });
-    put(find(".names-said"), { textContent: `Your browser draws chain ${k + 1}.` });
+    put(find(".names-said"), { textContent: `Chain ${k + 1} is running in your browser.` });
     run.restart();
   }
 
@@ -159,16 +159,17 @@ export function build(_, box) {
       const far = compare(chains[0][what], chains[1][what]);
       return (far.reduce((sum, x) => sum + x, 0) / far.length).toFixed(2);
     });
-    return `Two chains, one map: they differ by ${map} there, by ${mean} in a weight, by ${both} in a correlation.`;
+    return `Two chains say the same: they differ by ${map} in that, by ${mean} in a weight, by ${both} in a correlation.`;
   }
 
-  /** Give new names to the draws of each chain, and let units glide to their places. @param {Names[][]} names */
-  function giveNames(names) {
+  /** Give new names to the draws of each chain, and let units glide to their places. @param {Names[][]} names
+   * @param {string} [why] what that did */
+  function giveNames(names, why = "") {
     const before = chains.slice(0, names.length);
     before.forEach(({ draws }, k) => { chains[k] = learn(draws.map((w, d) => rename(w, names[k][d]))); });
     const most = (/** @type {"mean" | "map"} */ what) => Math.max(...compare(before[0][what], chains[0][what]));
-    const moved = `The weights moved by up to ${most("mean").toFixed(1)}, the map by ${most("map").toFixed(3)}.`;
-    put(find(".names-said"), { textContent: chains[1] ? sayApart() : moved });
+    const moved = `The weights moved by up to ${most("mean").toFixed(1)}, what they say by ${most("map").toFixed(3)}.`;
+    put(find(".names-said"), { textContent: chains[1] ? sayApart() + why : moved });
     glide?.stop();
     glide = play(GLIDE, 60, (taken) => before.forEach((old, k) => {
       const { order } = names[k][names[k].length - 1], share = taken / GLIDE, { mean } = chains[k];
@@ -190,11 +191,12 @@ export function build(_, box) {
     turn: () => change({ sign: NOBODY.sign.map((_, j) => (j === acts % UNITS ? -1 : 1)) }),
     second() {
       list(".live-view, [data-do]").forEach((part) => { part.hidden = part.dataset.do === "second"; });
+      put(find(".live-ask span"), { textContent: "Two chains, and two sets of names: line them up." });
       begin(1);
     },
     line() {
       const names = align(chains.flatMap(({ draws }) => draws));
-      giveNames([names.slice(0, DRAWS), names.slice(DRAWS)]);
+      giveNames([names.slice(0, DRAWS), names.slice(DRAWS)], " Units that had traded names no longer cancel in the mean.");
     },
   };
   box.addEventListener("click", ({ target }) => {
