@@ -192,10 +192,14 @@ export async function build(_, box) {
       const left = only ? `Only the ${PARTS[differs]} ${differs === "hidden" ? "are" : "is"} shared now.` : "";
       follow(frozen[part] ? `All share the ${PARTS[part]} now: ${found}.${ask}` : left);
     } else if (button) {
-      draws = chains[Number(button.dataset.chain)];
+      const k = Number(button.dataset.chain), was = average(score(patients, draws, shares, turns));
+      const still = Object.keys(PARTS).filter((part) => frozen[/** @type {Part} */ (part)]);
+      const shared = still.map((part) => PARTS[/** @type {Part} */ (part)]).join(" and ");
+      const other = still.length && chains[k] !== draws ? ` with the ${shared} shared, where chain ${2 - k} had ${was} %` : "";
+      draws = chains[k];
       turns.fill(0);
       paint();
-      tell(`Chain ${Number(button.dataset.chain) + 1}, the same data.`);
+      tell(`Chain ${k + 1}, the same data${other}.`);
     }
   });
   watchTheme(paint);

@@ -80,7 +80,7 @@ function writeBox(/** @type {string} */ id, /** @type {typeof LARGE} */ { names,
     <label><input type="checkbox" data-set="biases"> constants</label>${button("advi", "What would ADVI say?")}</div>`;
   const story = `<p class="live-story"><span>Each small map is one network that could explain the points, and it walks on to
     the next. The large map is the mean of all that the four have met.</span> <span>Now you: put a point where ignorance
-    is high, and watch it fade. Put one where noise is high: it stays. Click any of the three.</span></p>`;
+    is high, and watch it fade. Put one where noise is high: it stays. Any of the three maps with points takes a click.</span></p>`;
   const terms = ["chain", ...(isSmall ? [] : ["prior sd", "units", "constants"]), "noise", "ignorance"];
   return `
 <div class="live-row live-tools">
@@ -147,7 +147,8 @@ export function build(figure, box) {
     paintMap(canvases[name], maps && maps[name], "doubt", TOPS[name]);
     paintPoints(canvases[name], drawing.points, 1.6, shown?.point);
     const top = maps && findTop(maps[name]);
-    if (top && top.value > CLEAR) paintWord(canvases[name], top, WORDS[name]);
+    const isSaid = name === "ignorance" || drawing.points.length; // without points no colours mix
+    if (isSaid && top && top.value > CLEAR) paintWord(canvases[name], top, WORDS[name]);
   };
   const paintFan = () => {
     paintDoubt("ignorance");

@@ -129,7 +129,7 @@ const TERMS = {
   units: "Hidden units, of each of the two layers.",
   constants: "A third input that is always 1 (biases). Without it a network says of opposite places opposite things.",
   noise: "Bits of doubt that all networks share: more points would not help.",
-  ignorance: "Bits of doubt since networks disagree: more points would help.",
+  ignorance: "Bits of doubt since networks disagree: more points would help. Its fine lines are borders that networks drew.",
   ADVI: "A cheaper way, one normal distribution for each weight; its ELBO says how well they fit, the higher the better.",
   "group sd": "How far the weights of a layer differ between categories.",
   dial: "Its hand points to where attacks lie; thin hands are the latest networks of the four chains.",
