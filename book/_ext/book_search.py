@@ -29,9 +29,9 @@ ASKED = {
     "random effects",
     "sec-when-to-use-box": "how many groups do I need, how many groups, few data per group, when not to use",
     "sec-when-to-use-else": "lme4, brms, mixed models, random forest, boosted trees, Gaussian process, embeddings",
-    "sec-own-file-said": "sample weights, case weights, row weights, observation weights",
     "sec-own-file-predictions": "prediction interval, predictive interval, credible interval, save predictions",
-    "sec-moons-score": "log score, log loss, cross entropy, proper scoring rule, negative log likelihood",
+    "sec-moons-score": "log score, log loss, cross entropy, proper scoring rule, negative log likelihood, nats, "
+    "what is a nat",
     "sec-teach-assignments-course": "homework, homework solutions, solutions of assignments, nbgrader, answer key",
     "sec-one-choice-question": "hyperparameter, hyperparameters, sensitivity, ablation, number of units",
     "sec-growth-curves-question": "time series, longitudinal data, repeated measures, forecasting",
@@ -45,19 +45,36 @@ ASKED = {
     "sec-flat-advi-uncertainty": "uncertainty quantification, quantify uncertainty",
     "sec-how-tested-numbers": "confidence interval, error bars, standard error, random seed, random seeds",
     "sec-primer-numbers": "how many samples do I need, how many draws, effective sample size",
-    "sec-workflow-model": "regression instead of classification, continuous outcome",
+    "sec-workflow-model": "regression instead of classification, continuous outcome, how many hidden units, "
+    "how many units, network size, choose a prior",
     "sec-workflow-rival": "WAIC, LOO, model comparison, compare models",
     "sec-digits-question": "out of distribution, out-of-distribution detection, OOD, distribution shift, open set",
     "sec-flat-advi-model": "PyTorch, TensorFlow, Keras, JAX, Flax",
     "sec-informed-priors-question": "small data, small data sets, little data, few data, small sample, new subject",
-    "sec-own-data-shops": "my own data, own data, my data, use it on my data, custom data set",
+    "sec-own-data-shops": "my own data, own data, my data, use it on my data, custom data set, "
+    "unbalanced groups, unequal groups",
     "sec-own-data-load": "missing data, missing values, NaN, imputation",
     "sec-own-file-new": "predict a new group, predict new groups, prediction for a new group, unseen group",
-    "sec-primer-advi": "variational inference, variational Bayes, VI",
+    "sec-primer-advi": "Bayes by backprop, variational inference, variational Bayes, VI",
     "sec-replication-methods": "dropout, MC dropout, Monte Carlo dropout, Laplace approximation, SWAG",
     "sec-running-posteriors": "save model, save a fitted model, load a model, keep draws",
     "sec-teach-slides": "slides, decks, lecture slides, presentation",
     "sec-unpooled-why": "overfitting, overfit, underfitting, regularisation, regularization, weight decay",
+    "sec-hierarchical-nuts-change": "ReLU, activation function, bias terms, intercept, change the number of units",
+    "sec-own-file-kinds": "count data, Poisson, binary outcome, ordinal outcome, multiclass, "
+    "nested groups, crossed groups",
+    "sec-digits-model": "multiclass, multi-class, more than two classes, multinomial",
+    "sec-cite-how": "BibTeX, cite this book, citation",
+    "sec-group-sd-camps": "multimodal posterior, multimodality, several modes, local modes, chains disagree",
+    "sec-weight-correlations-question": "interpretability, interpret weights, explain a network, "
+    "explain a prediction, feature importance, identifiability",
+    "sec-hierarchical-nuts-pooling": "vary by group, varying coefficients, random slopes, borrow strength",
+    "sec-real-tables-tools": "XGBoost, LightGBM, CatBoost, gradient boosting, better than XGBoost",
+    "sec-digits-calibration": "temperature scaling, calibration error, recalibrate",
+    "sec-primer-verdict": "p-value, multiple comparisons, significant, significance test, Bonferroni",
+    "sec-class-gains-sizes": "power analysis, sample size, how many students do I need",
+    "sec-beyond-one-machine-question": "parallel, parallel chains, cores, cluster, Dask, distributed",
+    "sec-running-program": "deploy, production, use the model in my own program, pip install",
 }
 HELPER = "\u2063"  # an invisible mark behind each of these words: no excerpt shows them (_static/search/pagefind.js)
 HEADING = re.compile(r'<section([^>]*) id="([^"]+)">((?:\s*<span id="[^"]+"></span>)*)\s*<h(\d)>')

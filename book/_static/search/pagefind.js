@@ -5,6 +5,8 @@ import { createInstance as create } from "../../pagefind/pagefind.js";
 
 const HELPERS = /(<mark>)?[^\s<>]*\u2063[^\s<>]*(<\/mark>)?\s*/g; // words that readers ask for (book_search.py)
 const MARKED = /<mark>(.*?)<\/mark>/g;
+const SMALL = new Set(("and are but can did does for from has have how its not than that the their this use versus was what "
+  + "when where which who why will with you your").split(" ")); // words of a question that are on every page
 const plain = (text) => text.toLowerCase().replace(/[^\p{L}\p{N}]/gu, "");
 
 /** Whether a word that was found is the one asked for, or begins so, or is another form of it. */
@@ -31,7 +33,8 @@ async function searchAny(search, words, options) {
     const best = Math.max(...results.map(({ score }) => score));
     for (const result of results) {
       const before = found.get(result.id);
-      found.set(result.id, { ...result, score: (before?.score ?? 0) + 1 + result.score / best });
+      const gain = (1 + result.score / best) / Math.sqrt(results.length); // a rare word tells more
+      found.set(result.id, { ...result, score: (before?.score ?? 0) + gain });
     }
   }
   return [...found.values()].sort((one, other) => other.score - one.score);
@@ -52,14 +55,17 @@ export function createInstance(options) {
   const pagefind = create(options), { search } = pagefind;
 
   async function find(query, asked) {
-    const words = query?.match(/[^\s"]{3,}/g) ?? [];
+    const long = query?.match(/[^\s"]{3,}/g) ?? [], telling = long.filter((word) => !SMALL.has(word.toLowerCase()));
+    const words = telling.length ? telling : long;
     if (!words.length || query.includes('"')) return search(query, asked);
     const each = await Promise.all(words.map((word) => searchWord(search, word, asked)));
     const nowhere = each.find(({ results }) => !results.length); // then no page has them all, whatever begins so
-    const all = nowhere ?? (words.length > 1 ? await search(query, asked) : each[0]);
-    const beside = new Map((await search(`"${query.trim()}"`, asked)).results.map((result) => [result.id, result]));
-    const first = all.results.filter(({ id }) => beside.has(id)).map(({ id }) => beside.get(id));
-    const results = [...first, ...all.results.filter(({ id }) => !beside.has(id))];
+    const all = nowhere ?? (words.length > 1 ? await search(words.join(" "), asked) : each[0]);
+    const said = await Promise.all([query.trim(), words.join(" ")].map((phrase) => search(`"${phrase}"`, asked)));
+    const beside = said.map(({ results }) => new Map(results.map((result) => [result.id, result])));
+    const tier = ({ id }) => beside.findIndex((found) => found.has(id)); // -1 is the last
+    const results = [0, 1, -1].flatMap((wanted) => all.results.filter((result) => tier(result) === wanted))
+      .map((result) => beside[tier(result)]?.get(result.id) ?? result);
     return { ...all, results: results.length || words.length < 2 ? results : await searchAny(search, words, asked) };
   }
 
