@@ -19,6 +19,7 @@ from sphinx.util.docutils import SphinxDirective
 
 CARD, EDGE = (1200, 630), 40  # pixels
 THUMB = (320, 200)  # pixels, at most; shown at half of it, so that it is sharp
+THUMB_OF = {"group_sd": "fig-group-sd-readouts", "own_file": "fig-own-file-new", "digits": "fig-digits-letter"}
 BLURB = 160  # characters of a chapter's promise, three lines or four
 FAST = ("flat_advi", "hierarchical_nuts", "hierarchical_trust", "when_to_use", "workflow")  # who knows networks or PyMC
 
@@ -39,11 +40,14 @@ def read_plain(text):
     return re.sub(r"[*`]", "", text)
 
 
-def find_figure(chapter):
-    """The picture that stands for a chapter, a PNG as bytes: that of its result, else its first."""
+def find_figure(chapter, wanted=None):
+    """The picture that stands for a chapter, a PNG as bytes: one of this name, that of its result, or its first."""
     cells = nbformat.read(BOOK / f"{chapter}.ipynb", as_version=4).cells
     cells = [cell for cell in cells if any("image/png" in output.get("data", {}) for output in cell.get("outputs", []))]
-    cell = max(cells, key=lambda cell: "result" in cell.metadata.get("tags", []))
+    if wanted is not None:
+        (cell,) = [cell for cell in cells if cell.metadata.get("mystnb", {}).get("figure", {}).get("name") == wanted]
+    else:
+        cell = max(cells, key=lambda cell: "result" in cell.metadata.get("tags", []))
     return base64.b64decode(next(o["data"]["image/png"] for o in cell.outputs if "image/png" in o.get("data", {})))
 
 
@@ -69,7 +73,7 @@ def draw_thumbs(app, exception):
     folder = Path(app.outdir, "_static", "thumbs")
     folder.mkdir(exist_ok=True)
     for name in list_core():
-        image = crop_panel(Image.open(BytesIO(find_figure(name))).convert("RGB"))
+        image = crop_panel(Image.open(BytesIO(find_figure(name, THUMB_OF.get(name)))).convert("RGB"))
         image.thumbnail(THUMB, Image.Resampling.LANCZOS)
         image.save(folder / f"{name}.webp", quality=80)
 
