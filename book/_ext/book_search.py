@@ -80,7 +80,7 @@ HELPER = "\u2063"  # an invisible mark behind each of these words: no excerpt sh
 HEADING = re.compile(r'<section([^>]*) id="([^"]+)">((?:\s*<span id="[^"]+"></span>)*)\s*<h(\d)>')
 TERM = re.compile(r'<dt(?: class="sig sig-object py")? id="([^"]+)">(.*?)</dt>', flags=re.DOTALL)
 SIGNATURE = '<span class="sig-paren">'
-FORMULA = re.compile(r'<span class="math notranslate nohighlight">\\\((.*?)\\\)</span>', flags=re.DOTALL)
+FORMULA = re.compile(r'<span class="math notranslate nohighlight"[^>]*>\\\((.*?)\\\)</span>', flags=re.DOTALL)
 
 
 def weigh(name):

@@ -5,6 +5,7 @@ script that wakes them: in the source such a box is a figure like any other (``:
 with its text and caption, which stands in JupyterLab, in print, and where there are no scripts.
 """
 
+import html
 import json
 import re
 import shutil
@@ -12,7 +13,7 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
-from book_pages import make_role, measure_picture
+from book_pages import make_role, measure_picture, spell_formula
 from docutils import nodes
 from PIL import Image
 from pygments.formatters import HtmlFormatter
@@ -35,6 +36,15 @@ TAG = re.compile(r"<[^>]+>")
 WORD = re.compile(r"[\w-]+")
 RULE = re.compile(r"(?<=[{}])(?P<selectors>[^{}@]+)(?P<body>\{[^{}]*\})")
 PSEUDO = re.compile(r":(?:not|is|where|has)\((?:[^()]|\([^()]*\))*\)")  # what is in it need not be on the page
+FORMULA = re.compile(r'<(span|div) class="math notranslate nohighlight"([^>]*)>(.*?)</\1>', flags=re.DOTALL)
+EQUATION_NUMBER = re.compile(r'<span class="eqno">.*?</span>', flags=re.DOTALL)
+LINE_HEIGHT = 2.7  # of a displayed formula, in ex; what is high adds to its line:
+HIGH = {
+    r"[td]?frac(?![a-z])": 2.3,
+    r"(?:sum|prod|int)(?![a-z])": 2.3,
+    r"(?:sum|prod)_\{[^{}]*\}\^": 4.0,
+    "underbrace": 3.4,
+}
 LIVE = Path(__file__).resolve().parents[1] / "_static" / "live"
 
 
@@ -154,6 +164,25 @@ def mend_markup(app, pagename, templatename, context, doctree):
             context["body"] = context["body"].replace(faulty, sound)
 
 
+def keep_places(app, pagename, templatename, context, doctree):
+    """Say how wide a formula in a sentence will be, or how high one between sentences: fit.css keeps its place."""
+    if "body" in context:
+        context["body"] = FORMULA.sub(keep_place, context["body"])
+
+
+def keep_place(formula):
+    """A formula (match) that says its size in ex, the height of an x: about one for each character that is shown."""
+    tag, attributes, text = formula.groups()
+    tex = html.unescape(EQUATION_NUMBER.sub("", text))
+    if tag == "span":
+        size = len(re.sub(r"[_^]", "", spell_formula(tex)))
+    else:
+        lines = tex.split(r"\\")
+        added = [[high for part, high in HIGH.items() if re.search(rf"\\{part}", line)] for line in lines]
+        size = sum(LINE_HEIGHT + max(more, default=0) for more in added)
+    return f'<{tag} class="math notranslate nohighlight" style="--ex: {size:.3g}"{attributes}>{text}</{tag}>'
+
+
 def mend_pages(app, exception):
     """Give every picture of every page its width and height, so that nothing moves while a page loads.
 
@@ -267,6 +296,7 @@ def setup(app):
     app.connect("doctree-read", mark_answers)
     app.connect("html-page-context", drop_unused, priority=900)
     app.connect("html-page-context", mend_markup)
+    app.connect("html-page-context", keep_places)
     app.connect("build-finished", copy_mathjax)
     app.connect("build-finished", mend_pages)
     app.connect("build-finished", shrink_pictures)
