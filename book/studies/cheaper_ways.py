@@ -50,7 +50,7 @@ AS_THEY_ARE = {
     "Gaussian process each": _rivals.fit_process,
     "Gaussian process, angles": _rivals.fit_shared_process,
 }
-SAMPLED = "learned angles, NUTS"
+SAMPLED, CUBIC = "learned angles, NUTS", "cubic terms, NUTS"
 SOME = {SAMPLED: (301, *range(306, 311))}  # not all twenty, for time: three minutes each
 NO_INTERVAL = ("one-hot MLP", "7 weighted neighbours each", RESCALED)
 
@@ -74,7 +74,7 @@ def _list_cases():
         for data_seed in TUNING.get(method, TUNING_SEEDS):
             yield from (case("tuning", method, level, data_seed) for level in list_levels(method))
     for data_seed in replication.DATA_SEEDS:
-        methods = (*APPROXIMATIONS, *PEERS, *AS_THEY_ARE, SAMPLED)
+        methods = (*APPROXIMATIONS, *PEERS, *AS_THEY_ARE, SAMPLED, CUBIC)
         asked = [method for method in methods if data_seed in SOME.get(method, replication.DATA_SEEDS)]
         yield from (case("data sets", method, "", data_seed) for method in asked)
 
@@ -94,7 +94,7 @@ def estimate(case):
     seconds |= {"mean-field ADVI": 80, "full-rank ADVI, 5 units": 35, "Pathfinder": 30, SAMPLED: 120}
     seconds |= {"Gaussian process, all": 40, "Gaussian process, angles": 30} | dict.fromkeys(RATES, 8)
     seconds |= {"7 weighted neighbours each": 1, "Gaussian process each": 1, "one-hot, last-layer Laplace": 1}
-    seconds |= {RESCALED: 1, TRUNK: 8}
+    seconds |= {RESCALED: 1, TRUNK: 8, CUBIC: 25}
     return seconds.get(case["method"], 15)
 
 
@@ -128,6 +128,8 @@ def fit_rival(method, level, moons, seed):
     """A function that predicts, and what a row says of the run."""
     if method == SAMPLED:
         return _rivals.sample_angles(moons, seed)
+    if method == CUBIC:
+        return _rivals.sample_cubic(moons, seed)
     if method in AS_THEY_ARE:
         return AS_THEY_ARE[method](moons), {}
     first, *second = map(float, level.split(", "))
