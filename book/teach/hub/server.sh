@@ -12,6 +12,9 @@ chmod 1777 /srv/hbnn/exchange
 
 # The lock, and hbnn, bookkit and teach, with the settings that every number of the book was computed with.
 pip install --require-hashes -r requirements.txt
+# But the students' JupyterHub is the hub's, which may be a major version behind the lock's.
+hub=$(/opt/tljh/hub/bin/python -c "import jupyterhub; print(jupyterhub.__version__)")
+pip install --no-deps "jupyterhub==$hub"
 python book/bookkit/environment.py --install
 
 # The hub's settings, and nbgrader's for every account.
@@ -27,10 +30,16 @@ tljh-config set https.enabled true
 tljh-config set https.letsencrypt.email "$mail"
 tljh-config add-item https.letsencrypt.domains "$domain"
 
-# Students need nbgrader's Assignment List, and not what makes and grades assignments, nor JupyterLab's news.
-jupyter labextension disable --level=sys_prefix \
-    @jupyter/nbgrader:create-assignment @jupyter/nbgrader:formgrader @jupyter/nbgrader:course-list
-jupyter labextension disable --level=sys_prefix @jupyterlab/apputils-extension:announcements
+# Students need nbgrader's Assignment List, and not what makes and grades assignments, nor JupyterLab's news. For
+# JupyterLab a file: of several extensions `jupyter labextension disable` locks the first, for the grader, too.
+mkdir -p /opt/tljh/user/etc/jupyter/labconfig
+cat > /opt/tljh/user/etc/jupyter/labconfig/page_config.json <<'END'
+{"disabledExtensions": {
+  "@jupyter/nbgrader:create-assignment": true,
+  "@jupyter/nbgrader:formgrader": true,
+  "@jupyter/nbgrader:course-list": true,
+  "@jupyterlab/apputils-extension:announcements": true}}
+END
 jupyter server extension disable --sys-prefix \
     nbgrader.server_extensions.formgrader nbgrader.server_extensions.course_list
 
