@@ -20,6 +20,7 @@ from sphinx.util.docutils import SphinxDirective
 CARD, EDGE = (1200, 630), 40  # pixels
 THUMB = (320, 200)  # pixels, at most; shown at half of it, so that it is sharp
 THUMB_OF = {"group_sd": "fig-group-sd-readouts", "own_file": "fig-own-file-new", "digits": "fig-digits-letter"}
+CHART, CHART_PART = "when_to_use", "0 0 242 151"  # a page whose thumbnail is the first two questions of its chart
 BLURB = 160  # characters of a chapter's promise, three lines or four
 FAST = ("flat_advi", "hierarchical_nuts", "hierarchical_trust", "when_to_use", "workflow")  # who knows networks or PyMC
 
@@ -76,6 +77,10 @@ def draw_thumbs(app, exception):
         image = crop_panel(Image.open(BytesIO(find_figure(name, THUMB_OF.get(name)))).convert("RGB"))
         image.thumbnail(THUMB, Image.Resampling.LANCZOS)
         image.save(folder / f"{name}.webp", quality=80)
+    chart = (BOOK / "_static" / f"{CHART}.svg").read_text(encoding="utf8")
+    size = 'viewBox="{}" width="{}" height="{}"'.format
+    part = re.sub(size('[^"]+', r"\d+", r"\d+"), size(CHART_PART, *THUMB), chart, count=1)
+    (folder / f"{CHART}.svg").write_text(part, encoding="utf8")
 
 
 def draw_cards(app, exception):
@@ -152,8 +157,8 @@ class ChapterMap(SphinxDirective):
             return f"<li>{link}</li>"
         up = "../" * self.env.docname.count("/")
         width, height = (side // 2 for side in THUMB)
-        source = f"thumbs/{name}.webp" if (BOOK / f"{name}.ipynb").exists() else f"{name}.svg"
-        thumb = f'<img src="{up}_static/{source}" alt="" width="{width}" height="{height}" loading="lazy">'
+        source = f"{name}.{'svg' if name == CHART else 'webp'}"
+        thumb = f'<img src="{up}_static/thumbs/{source}" alt="" width="{width}" height="{height}" loading="lazy">'
         return f"<li>{thumb}<div><p>{link}</p><p>{html.escape(read_promise(name))}</p></div></li>"
 
 
