@@ -13,7 +13,7 @@ import numpy as np
 from hbnn._checks import check_seed
 from hbnn._refused import Refused
 from hbnn._text import join
-from hbnn.tables._compare import OVER, Watch, cross_validate
+from hbnn.tables._compare import OVER, Comparison, Watch, cross_validate
 from hbnn.tables._fit import (
     LINE,
     MANY_GROUPS,
@@ -215,12 +215,15 @@ class _Run:
         if self.done is None:
             watch("(lpd: log score of rows that a model had not seen, nats per row; higher is better)")
         if self.done is not None and chosen == self.done.model:
+            advice += self.doubt(chosen, self.done.fitted, found)
             self.done = replace(self.done, comparison=found, advice=advice)
         else:
             watch.step(f"fitting {NAMES[chosen]} to all rows")
             fitted = self.sample(compiled[chosen]) if chosen in compiled else Rival(chosen, rows, self.seed)
-            self.write(Answer(rows=rows, comparison=found, advice=advice, model=chosen, predictions=found.lpd["rows"],
-                              fitted=fitted, seed=self.seed))  # fmt: skip
+            if doubt := self.doubt(chosen, fitted, found):
+                watch(doubt.strip())
+            self.write(Answer(rows=rows, comparison=found, advice=advice + doubt, model=chosen,
+                              predictions=found.lpd["rows"], fitted=fitted, seed=self.seed))  # fmt: skip
         done = self.done
         if self.paths["report"] is not None and done is not None:
             self.put("report", lambda path: done.write_report(path, force=self.force))
@@ -238,8 +241,18 @@ class _Run:
             )  # fmt: skip
         for warning in caught:
             self.watch(str(warning.message))
-        self.watch(_describe_precision(fit))
+        self.watch(str(fit.precision))
         return fit
+
+    def doubt(self, model: str, fitted: Fit | Rival, found: Comparison) -> str:
+        """A sentence for the advice where chains disagree on what is predicted, and the rival to use instead."""
+        if not isinstance(fitted, Fit) or fitted.precision is None or fitted.precision.usable:
+            return ""
+        text = f" The chains of {NAMES[model]} do not agree, so that its figures are known to within "
+        text += f"{fitted.precision.share:.0%} of an outcome's sd only."
+        scores = found.lpd[self.aim].mean().drop(list(SAMPLED), errors="ignore")
+        best = scores.idxmax() if len(scores) else ""
+        return text + f" Where that is not enough, use {NAMES[best]} (model={best!r})." if best else text
 
     def write(self, found: Answer) -> None:
         """Predictions of another model than before, and its fit."""
@@ -278,16 +291,3 @@ class _Run:
         n, better = int(np.sum(self.is_new == (other == "groups"))), done.comparison.choose(other)
         said = "it is advised, too" if better == done.model else f"{NAMES[better]} is advised: ask for them apart"
         self.watch(f"For the {say_rows(n)} of {'known' if other == 'rows' else 'new'} groups {said}.")
-
-
-def _describe_precision(fit: Fit) -> str:
-    """How exact the network's predictions are, and what was done where its chains disagree."""
-    text = str(fit.precision)
-    if fit.chain_weights is None:
-        return text
-    used = np.sort(fit.chain_weights)[::-1]
-    n = int(np.searchsorted(np.cumsum(used), 0.95) + 1)
-    return (
-        f"{text} The {len(used)} chains sit in different places, so they are weighted by how well, mixed, they predict "
-        f"rows that are left out ({n} of them have 95 % of the weight); their disagreement is in the intervals."
-    )

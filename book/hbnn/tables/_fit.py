@@ -16,7 +16,7 @@ import pandas as pd
 from scipy.linalg import cho_factor, solve_triangular
 from scipy.optimize import minimize_scalar
 from scipy.sparse import csr_array, hstack, issparse
-from scipy.special import expit, logsumexp, softmax
+from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, clone
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
@@ -241,9 +241,8 @@ def fit_network(
     """Sample a network with NUTS (Hoffman and Gelman, 2014), and keep at most 1,000 draws.
 
     With `asked`, more chains are run, and none is thrown away, until the predictions of these rows are exact enough
-    (`Precision.usable`). Where they still are not after `most` runs, chains sit in different places: they are stacked
-    (Yao, Vehtari and Gelman, 2022), weighted by how well they, as a mixture, predict rows that are left out, and their
-    disagreement is part of what is predicted. After Ctrl-C the chains that are whole are used, if there are two.
+    (`Precision.usable`), or for `most` runs: where they still are not, chains sit in different places, and all count
+    the same. After Ctrl-C the chains that are whole are used, if there are two.
 
     Parameters
     ----------
@@ -269,7 +268,6 @@ def fit_network(
     References
     ----------
     - Hoffman and Gelman (2014), The No-U-Turn Sampler, JMLR 15.
-    - Yao, Vehtari and Gelman (2022), Stacking for Non-mixing Bayesian Computations, JMLR 23.
 
     Examples
     --------
@@ -331,20 +329,8 @@ def fit_network(
     if cut:
         warnings.warn(f"Interrupted: the {n_chains} chains that are whole are used.", stacklevel=2)
     verdict = _judge_chains(fit, used, posterior, tree) if judged else None
-    return _thin_draws(replace(fit, verdict=verdict), used, n_chains)
-
-
-def _thin_draws(fit: Fit, rows: Table, n_chains: int) -> Fit:
-    """The fit with at most KEPT of its draws, of chains as their weights say where they do not say enough together."""
-    n, weights = len(fit.draws["w2"]), None
-    kept = np.arange(0, n, -(-n // KEPT))
-    if fit.precision is not None and not fit.precision.usable:
-        weights = _stack_chains(fit, rows, n_chains)
-        ends, length = np.round(np.cumsum(weights) * KEPT).astype(int), n // n_chains
-        shares = np.diff(ends, prepend=0)
-        kept = np.concatenate([c * length + np.arange(k) * length // max(k, 1) for c, k in enumerate(shares)])
-    draws = {name: values[kept].copy() for name, values in fit.draws.items()}
-    return replace(fit, draws=draws, chain_weights=weights)
+    kept = slice(None, None, -(-len(flat["w2"]) // KEPT))
+    return replace(fit, verdict=verdict, draws={name: values[kept].copy() for name, values in flat.items()})
 
 
 def _read_weights(tree: "xr.DataTree", there: Places) -> Weights:
@@ -363,32 +349,6 @@ def _read_weights(tree: "xr.DataTree", there: Places) -> Weights:
 def _pick_rows(rows: Table, most: int) -> Table:
     """At most so many rows, from all over the table."""
     return rows.take(np.unique(np.linspace(0, len(rows.values) - 1, most).astype(int)))
-
-
-def _stack_chains(fit: Fit, rows: Table, n_chains: int) -> Floats:
-    """Weights of chains, (chain,), from up to 1,000 of the rows that they have seen, each left out in turn."""
-    rows, lpd = _pick_rows(rows, 1000), []
-    for part in range(n_chains):
-        own = {name: np.split(values, n_chains)[part] for name, values in fit.draws.items()}
-        lpd.append(leave_one_out_density(log_density(predict(replace(fit, draws=own), rows), rows)))
-    return stacking_weights(np.array(lpd))
-
-
-def stacking_weights(lpd: Floats) -> Floats:
-    """Weights (chain,) with which chains predict left-out rows best as a mixture, from log densities (chain, row): the
-    stacking of Yao, Vehtari and Gelman (2022)."""
-    density, weights = np.exp(lpd - lpd.max(axis=0)), np.full(len(lpd), 1 / len(lpd))
-    for _ in range(1000):  # expectation and maximisation: each step raises the mixture's score
-        weights = np.mean(weights[:, None] * density / (weights @ density), axis=1)
-    return weights
-
-
-def leave_one_out_density(loglik: Floats) -> Floats:
-    """Log predictive density of each row by draws that did not see it, (row,), from log densities (draw, row), by
-    truncated importance sampling (Ionides, 2008, Journal of Computational and Graphical Statistics 17)."""
-    ratio = np.exp(loglik.min(axis=0) - loglik)  # at most 1
-    ratio = np.minimum(ratio, ratio.mean(axis=0) * np.sqrt(len(ratio)))
-    return logsumexp(loglik, axis=0, b=ratio) - np.log(ratio.sum(axis=0))
 
 
 def _judge_chains(fit: Fit, rows: Table, posterior: Weights, tree: "xr.DataTree") -> diagnostics.Verdict:

@@ -81,7 +81,6 @@ class Fit(Schema):
     scales: Scales  #: `center` and `width` of the features, `level` and `spread` of the outcome, in the table's units
     verdict: diagnostics.Verdict | None = None  #: on predictions of the rows, group sds and the log likelihood
     precision: "Precision | None" = None  #: of predictions of the rows that were asked for
-    chain_weights: Floats | None = None  #: (chain,), where chains that disagree were stacked; else all count the same
 
 
 @dataclass(frozen=True)

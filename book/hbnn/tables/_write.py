@@ -168,8 +168,7 @@ def save_fit(path: str | Path, fit: Fit, *, force: bool = False) -> None:
     True
     """
     scales, texts = fit.scales, {part.name: getattr(fit, part.name) for part in fields(Schema)}
-    apart = {"center": scales.center, "width": scales.width, "chain_weights": fit.chain_weights}
-    data = xr.Dataset({name: (f"{name}_axis", values) for name, values in apart.items() if values is not None})
+    data = xr.Dataset({name: (f"{name}_axis", getattr(scales, name)) for name in ("center", "width")})
     for name, values in fit.draws.items():  # no array shares another axis than that of draws, as lengths differ
         data[name] = (["draw", *(f"{name}_axis_{k}" for k in range(1, values.ndim))], values)
     told = json.dumps(texts | {"level": scales.level, "spread": scales.spread})
@@ -205,7 +204,9 @@ def load_fit(path: str | Path) -> Fit:
     texts["levels"] = {name: tuple(words) for name, words in told["levels"].items()}
     texts["ordered"] = "start" in arrays
     scales = Scales(arrays.pop("center"), arrays.pop("width"), texts.pop("level"), texts.pop("spread"))
-    return Fit(chain_weights=arrays.pop("chain_weights", None), draws=arrays, scales=scales, **texts)
+    return Fit(
+        draws={name: values for name, values in arrays.items() if name != "chain_weights"}, scales=scales, **texts
+    )
 
 
 # --- the answer, and its report

@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 from bookkit import models
 from hbnn import metrics, prediction, tables
-from hbnn.tables import _compare, _fit, _predict
+from hbnn.tables import _compare, _predict
 from made import make_fit, make_people, make_rows, read_tenants
 from scipy.special import expit
 from scipy.stats import nbinom, norm, poisson
@@ -157,21 +157,6 @@ def test_the_interval_of_a_count_is_whole_and_holds_its_share(dispersion):
 
 
 # --- how exactly chains say it
-
-
-def test_chains_are_weighted_by_what_they_predict_together():
-    """Two chains that each know half of the rows, and one that knows nothing."""
-    lpd = np.array([[-1.0] * 5 + [-3.0] * 5, [-3.0] * 5 + [-1.0] * 5, [-4.0] * 10])
-    np.testing.assert_allclose(_fit.stacking_weights(lpd), [0.5, 0.5, 0], atol=1e-6)
-
-
-def test_leaving_rows_out_agrees_with_leaving_them_out():
-    """A normal mean with a flat prior, known noise: the predictive density without a row has a formula."""
-    rng = np.random.default_rng(1)
-    y = rng.normal(size=30)
-    mu = rng.normal(y.mean(), np.sqrt(1 / 30), 4000)
-    found = _fit.leave_one_out_density(norm.logpdf(y, mu[:, None], 1))
-    np.testing.assert_allclose(found, norm.logpdf(y, (y.sum() - y) / 29, np.sqrt(1 + 1 / 29)), atol=0.02)
 
 
 @pytest.mark.parametrize("kind", ["real", "binary"])
