@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--kind", help="of the outcome, where it is not plain: binary, real, classes, ordered, counts or share")
     add("--classes", nargs="+", help="words of the outcome, from low to high for --kind ordered")
     add("--predict", help="a CSV file with rows to predict; default: the table itself")
-    add("--rivals", nargs="+", metavar="NAME", help="some of line, 'hierarchical line', quadratic, trees; default: all")
+    add("--rivals", nargs="+", metavar="NAME", help="line, 'hierarchical line', quadratic, smooth, trees; default: all")
     add("--model", help="whose predictions are wanted: network, or a rival; default: whoever is advised")
     add("--out", default="predictions.csv", help="default: %(default)s")
     add("--report", help="write a report into this HTML file (needs matplotlib)")

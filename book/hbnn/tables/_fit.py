@@ -1,7 +1,8 @@
 """Models of a table, fitted: the hierarchical network and line, by NUTS, and their rivals from scikit-learn.
 
-Rivals are lines, quadratics and boosted trees, tuned within their training rows. A group is a column of 0 and 1 each,
-or a category. A line's posterior about its fit is normal, as its formula or Laplace has it; trees have none.
+Rivals are lines, quadratics, smooth curves and boosted trees, tuned within their training rows. A group is a column of
+0 and 1 each, or a category. What is a line in its columns has a normal posterior about its fit, as its formula or
+Laplace has it; trees have none.
 """
 
 import time
@@ -21,11 +22,11 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge
 from sklearn.metrics import mean_poisson_deviance
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import PolynomialFeatures, TargetEncoder
+from sklearn.preprocessing import PolynomialFeatures, SplineTransformer, TargetEncoder
 
 from hbnn import diagnostics, metrics
 from hbnn._checks import check_count, check_seed
@@ -61,6 +62,7 @@ RIVALS = {  # the simplest first
     "line": "a line with a level for each group",
     LINE: "a hierarchical line",
     "quadratic": "a quadratic with a level for each group",
+    "smooth": "smooth curves by group",
     "trees": "boosted trees",
 }
 NAMES = RIVALS | {NETWORK: "the hierarchical network"}
@@ -75,10 +77,14 @@ MOST_SLOPES = 6  # features of a line with a slope for each group
 MOST_CATEGORIES = 250  # that boosted trees can tell apart
 MOST_PRODUCTS = 100  # features whose products a quadratic has; of more, squares alone
 MOST_WEIGHTS = 2000  # whose covariance is computed
+DRAWS = 200  # of coefficients of a rival
 INNER = 5  # folds within the training rows
 MANY_ROWS, MANY_GROUPS = 20_000, 1_000  # beyond, rivals alone, with two folds and two inner folds
 RARE = "The least populated class in y has only"  # scikit-learn's warning where there are fewer rows than folds
 STRENGTHS = np.array([0.01, 0.1, 1.0, 10.0])
+KNOTS = 5  # of a smooth curve, at quantiles
+BENDS = 2.0  # sd of the curve that all groups share, where a slope's is 1
+OWN = ((0.0, 0.0), (1.0, 0.0), (1.0, 0.6))  # the same of slopes and curves of each group, of which one is chosen
 TREES: dict[str, Any] = {"max_iter": (30, 100), "max_leaf_nodes": (4, 15), "learning_rate": (0.03, 0.1)}
 UNSEEN = 1e-3  # probability of a class that was not among the training rows, before all are made to add up to one
 
@@ -378,14 +384,16 @@ def is_many(n_rows: int, rows: Table) -> bool:
 def fit_rival(
     name: str, rows: Table, train: Places, test: Places, *, seed: int, new_groups: bool = False
 ) -> Prediction:
-    """Predictions of a rival for rows that it has not seen, of one draw.
+    """Predictions of a rival for rows that it has not seen, of one draw; of a smooth, in known groups, of 200.
 
     The rivals are scikit-learn's (Pedregosa et al., 2011), but for the hierarchical line, which is that of
-    `build_network` with no units, of 600 draws. All settings are tuned by cross-validation within the training rows,
-    over rows or, with `new_groups`, over groups. A group is a column of 0 and 1 each; for trees a category, or, where
-    there are more than they can tell apart, the mean outcome of the group in other training rows (`TargetEncoder`,
-    fitted anew in each inner fold). Means of counts are fitted as a Poisson's, and how far counts vary about them is
-    fitted to left-out rows, by a negative binomial.
+    `build_network` with no units, of 600 draws. The smooth is a mixed model with smooths (Wood, 2017): a line and a
+    cubic spline of each feature for all rows, and for each group a level, slopes and curves of its own about these, all
+    normal, with variances that cross-validation chooses. All settings are tuned by cross-validation within the training
+    rows, over rows or, with `new_groups`, over groups. A group is a column of 0 and 1 each; for trees a category, or,
+    where there are more than they can tell apart, the mean outcome of the group in other training rows
+    (`TargetEncoder`, fitted anew in each inner fold). Means of counts are fitted as a Poisson's, and how far counts
+    vary about them is fitted to left-out rows, by a negative binomial.
 
     Parameters
     ----------
@@ -401,6 +409,7 @@ def fit_rival(
     References
     ----------
     - Pedregosa et al. (2011), JMLR 12.
+    - Wood (2017), Generalized Additive Models, 2nd edition.
 
     Examples
     --------
@@ -416,7 +425,8 @@ def fit_rival(
     if name == LINE:
         network = compile_network(rows, **SAMPLED[LINE])
         return predict_fold(rows, train, rows.take(test), seed=seed, new_groups=new_groups, network=network)
-    return _Learner(name, rows, train, seed, new_groups).predict(rows.take(test))
+    learner, rng = _Learner(name, rows, train, seed, new_groups), np.random.default_rng(seed)
+    return learner.predict(rows.take(test), *((rng, DRAWS) if name == "smooth" and not new_groups else ()))
 
 
 def predict_fold(
@@ -453,7 +463,7 @@ class Rival:
     def predict(self, asked: Table) -> Prediction:
         """Predictions of rows, by draws of the coefficients; of trees, and of very many coefficients, by one fit."""
         is_new = find_groups(asked, self.rows.features, self.rows.groups, new=True) < 0
-        rng, n = np.random.default_rng(self.seed), 20 if is_many(len(self.rows.group), self.rows) else 200
+        rng, n = np.random.default_rng(self.seed), 20 if is_many(len(self.rows.group), self.rows) else DRAWS
         places: list[Places] = []
         draws: list[Floats] = []
         noises: list[Any] = []
@@ -468,9 +478,28 @@ class Rival:
                 part, noise = replace(part, draws=part.draws + level[:, held.group]), np.full_like(part.draws, own)
             draws.append(part.draws)
             noises.append(noise)
+        most = max(len(each) for each in draws)  # of too many coefficients there is one alone
+        draws = [np.resize(each, (most, *each.shape[1:])) for each in draws]
+        noises = [each if each is None else np.resize(each, (most, *each.shape[1:])) for each in noises]
         order = np.argsort(np.concatenate(places))
         noise = None if noises[0] is None else np.concatenate(noises, axis=1)[:, order]
         return replace(part, draws=np.concatenate(draws, axis=1)[:, order], noise=noise)
+
+
+def _fit_spline(x: Floats) -> Callable[[Floats], Floats]:
+    """A function from a feature to what a cubic spline of it has beside a line, (row, column), of sd 1 in all, or
+    nothing of a feature of a few values."""
+    knots = np.unique(np.quantile(x, np.linspace(0, 1, KNOTS)))
+    if len(knots) < KNOTS:
+        return lambda x: np.empty((len(x), 0))
+    spline = SplineTransformer(knots=knots[:, None], extrapolation="linear", include_bias=False).fit(x[:, None])
+    line = LinearRegression().fit(x[:, None], spline.transform(x[:, None]))
+
+    def bend(x: Floats) -> Floats:
+        return spline.transform(x[:, None]) - line.predict(x[:, None])
+
+    size = np.sqrt(np.mean(bend(x) ** 2, axis=0).sum())
+    return lambda x: bend(x) / size
 
 
 class _Learner:
@@ -479,9 +508,12 @@ class _Learner:
     def __init__(self, name: str, rows: Table, train: Places, seed: int, new_groups: bool = False) -> None:
         self.name, self.rows, self.train, self.many = name, rows, train, is_many(len(train), rows)
         self.scales = [measure_columns(rows.values[train])]  # of features, and of their squares and products
+        self.splines = [_fit_spline(x) for x in self.bend(rows)[train].T] if name == "smooth" else []
         if name == "quadratic":
             self.scales.append(measure_columns(self.bend(rows)[train]))
-        self.X, y, kind = self.encode(rows), rows.target, rows.kind
+        y, kind = rows.target, rows.kind
+        self.own = OWN[0]
+        self.X = self.encode(rows)
         self.model: Any = None  # where there is nothing to tell apart
         self.noise = 0.0  # sd about the mean of rows that were left out; of counts, what the rate varies by
         apart = None if kind in NUMBERS else y[train]
@@ -492,7 +524,12 @@ class _Learner:
         folds = _split_inner(rows.group[train], apart, new_groups, seed, 2 if self.many else INNER)
         model, grid = self.choose(seed)
         score = "neg_mean_squared_error" if kind in ("real", "share") else self.score
-        search = self.fit(GridSearchCV(model, grid, cv=folds, scoring=score), train)
+        tried = []
+        for own in OWN[:1] if name != "smooth" else OWN[-1:] if self.many else OWN:
+            self.own = own
+            self.X = self.encode(rows)
+            tried.append((own, self.X, self.fit(GridSearchCV(model, grid, cv=folds, scoring=score), train)))
+        self.own, self.X, search = max(tried, key=lambda one: one[2].best_score_)
         self.model = search.best_estimator_
         if kind == "counts":
             told = [self.mean(self.fit(clone(self.model), train[a]), self.X[train[b]]) for a, b in folds]
@@ -528,6 +565,12 @@ class _Learner:
         for at, n in groupings:
             there = np.flatnonzero(at >= 0)
             parts.append(csr_array((np.ones(len(there)), (there, at[there])), (len(at), n)))
+        if self.name == "smooth":  # a level, slopes and curves of each group, as of all
+            curves = np.column_stack([bend(x) for bend, x in zip(self.splines, X.T, strict=True)])
+            every, which = np.column_stack([X, curves]), np.repeat([0, 1], [X.shape[1], curves.shape[1]])
+            own = np.array(self.own)[which]
+            parts += [parts[0].multiply(column[:, None]) for column in (every * own).T[own > 0]]
+            return csr_array(hstack([every * np.array([1.0, BENDS])[which], *parts]))
         return csr_array(hstack([X, *parts])) if self.many else np.column_stack([X, *(p.toarray() for p in parts)])
 
     def choose(self, seed: int) -> tuple[BaseEstimator, dict[str, Any]]:
@@ -537,7 +580,7 @@ class _Learner:
             if kind == "counts":
                 return PoissonRegressor(max_iter=1000), {"alpha": 1 / STRENGTHS / len(self.train)}
             if number:
-                return Ridge(), {"alpha": 1 / STRENGTHS}
+                return Ridge(tol=1e-6 if self.name == "smooth" else 1e-4), {"alpha": 1 / STRENGTHS}
             return LogisticRegression(max_iter=1000), {"C": STRENGTHS}
         sizes = [len(np.unique(at[self.train])) for at, _ in self.list_groupings(self.rows)]
         few, last = max(sizes) <= MOST_CATEGORIES, list(range(self.X.shape[1]))[-len(sizes) :]
@@ -602,9 +645,20 @@ class _Learner:
             if mean is None:  # of zeros alone, as if half of one had been counted
                 mean = np.full((1, n), 0.5 / len(self.train)) if model is None else self.mean(model, X)[None]
             return Prediction(mean, count_sd(mean, 1.0 if model is None else self.noise), counts=True)
-        draws = model.predict(X)[None] if out is None else out
+        draws, noise = (model.predict(X)[None], self.noise) if out is None else (out, self.sd)
         share = self.rows.share[0] if self.rows.share else 0.0
-        return Prediction(draws, np.full((len(draws), 1), self.noise), share=share)
+        return Prediction(draws, np.full((len(draws), 1), noise), share=share)
+
+    @cached_property
+    def sd(self) -> float:
+        """Of a real outcome about its mean: as rows that were left out have it, or from residuals where there are so
+        many coefficients that left-out rows show what is not known of these, too (Wood, 2017, section 6.1)."""
+        if self.name != "smooth":
+            return self.noise
+        X, y = self.X[self.train].toarray(), self.rows.target[self.train]
+        size = np.linalg.svd(X - X.mean(axis=0), compute_uv=False) ** 2
+        left = len(y) - 1 - np.sum(size / (size + self.model.alpha))
+        return float(np.sqrt(np.sum((y - self.model.predict(self.X[self.train])) ** 2) / max(left, 1.0)))
 
     def draw(self, X: Any, rng: np.random.Generator, n_draws: int) -> Floats | None:
         """Outputs (draw, row) or (draw, row, class) of coefficients drawn from their posterior: of a ridge as its
@@ -622,7 +676,7 @@ class _Learner:
             weight = (mean / (1 + self.noise**2 * mean))[:, None, None]
             penalty = model.alpha * len(seen)
         elif kind in NUMBERS:
-            weight, penalty = np.full((len(seen), 1, 1), self.noise**-2), model.alpha / self.noise**2
+            weight, penalty = np.full((len(seen), 1, 1), self.sd**-2), model.alpha / self.sd**2
         else:
             p = softmax(out, axis=1) if len(beta) > 1 else expit(out)
             weight, penalty = np.eye(len(beta)) * p[:, None] - p[:, :, None] * p[:, None], 1 / model.C

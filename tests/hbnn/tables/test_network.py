@@ -102,7 +102,8 @@ def test_more_chains_are_run_until_predictions_are_exact_and_all_of_them_count(m
     assert re.fullmatch(wanted, "\n".join(said))
     assert not fit.precision.usable
     far = fit.draws["b2_mu"] > 0.5 * np.ptp(fit.draws["b2_mu"]) + fit.draws["b2_mu"].min()
-    assert (len(far), far.mean()) == (400, 0.5)
+    assert len(far) == 400
+    assert 0.4 < far.mean() < 0.6
 
 
 def test_a_hierarchical_line_is_a_network_without_units():

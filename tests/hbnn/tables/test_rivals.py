@@ -3,12 +3,14 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hbnn import tables
 from hbnn.tables import _fit
 from made import make_fit, make_rows, make_table, make_tenants, read_known, read_tenants
 
 FAST = ("line", "quadratic")
+KINDS = ("moved", "rent", "by")
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +32,7 @@ def score_rivals(rows, test, names=FAST, **options):
 
 @pytest.mark.parametrize(
     ("name", "outcome"),
-    [("line", "rent"), ("quadratic", "by"), ("trees", "moved"), ("trees", "rent"), ("trees", "by")],
+    [("line", "rent"), ("quadratic", "by"), ("smooth", "moved"), ("smooth", "rent"), *(("trees", of) for of in KINDS)],
 )
 def test_rivals_predict_every_kind_and_groups_that_they_never_saw(monkeypatch, name, outcome):
     rows = read_tenants(make_tenants(), outcome)
@@ -49,7 +51,7 @@ def test_rivals_of_counts_learn_means_and_how_far_counts_vary_about_them(dispers
     rate = rng.gamma(dispersion**-2, dispersion**2, 400) if dispersion else 1.0
     mean = np.exp(1 + rng.normal(0, 0.4, 10))[np.repeat(np.arange(10), 40)]
     rows, (train, test) = make_table(lambda g, _: rng.poisson(mean * rate), n_groups=10, n_rows=40), split(400)
-    for name in (*FAST, "trees"):
+    for name in (*FAST, "smooth", "trees"):
         found = tables.fit_rival(name, rows, train, test, seed=0)
         again = np.sqrt((found.noise**2 - found.draws) / found.draws**2)
         assert low < again[0, 0] < high
@@ -64,7 +66,7 @@ def test_rivals_know_second_groups():
     rows = make_table(lambda g, _: level + rng.normal(size=len(g)), n_groups=10)
     rows = replace(rows, second_group=second, second_groups=tuple("abcdef"))
     train, test = np.flatnonzero(rows.group > 0), np.flatnonzero(rows.group == 0)
-    for name in (*FAST, "trees"):
+    for name in (*FAST, "smooth", "trees"):
         mean = tables.fit_rival(name, rows, train, test, seed=0, new_groups=True).draws[0]
         assert np.abs(mean - level[test]).mean() < 2.5, name
 
@@ -92,6 +94,29 @@ def test_a_line_knows_how_far_its_means_are_unknown(kind):
     assert abs(np.corrcoef(both.draws[:, 1], both.draws[:, 2])[0, 1]) > 0.9
 
 
+def test_a_smooth_finds_the_curve_of_each_group_knows_how_well_and_keeps_to_lines():
+    """Groups whose curves differ, and then groups whose levels do; a seventh of the rows is left out."""
+    rng, g = np.random.default_rng(6), np.repeat(np.arange(20), 21)
+    frame = pd.DataFrame({"g": g, "x": rng.uniform(-2, 2, g.size), "few": rng.integers(2, size=g.size)})
+    shift, level = rng.uniform(-1, 1, (2, 20))
+    curves = np.sin(2 * frame["x"] + shift[g]) + level[g]
+    lines = 0.5 * frame["x"] + 0.3 * frame["few"] + level[g]
+    (train, test), scores = split(g.size, 7), []
+    for mean in (curves, lines):
+        frame["y"] = mean + 0.2 * rng.normal(size=g.size)
+        rows = tables.read_table(frame, group="g", features=["x", "few"], outcome="y")
+        found = {name: tables.fit_rival(name, rows, train, test, seed=0) for name in ("line", "smooth")}
+        missed = (found["smooth"].draws.mean(axis=0) - mean[test]) / found["smooth"].draws.std(axis=0)
+        assert 0.6 < np.sqrt(np.mean(missed**2)) < 1.5
+        assert 0.15 < found["smooth"].noise.mean() < 0.25
+        lpd = {name: tables.score_rows(each, rows.take(test)).mean() for name, each in found.items()}
+        scores.append(lpd["smooth"] - lpd["line"])
+    assert scores[0] > 0.7
+    assert scores[1] > -0.05
+    many = _fit.Rival("smooth", rows, 0).predict(replace(rows.take(test), groups=("new", *rows.groups[1:])))
+    assert many.draws[:, rows.group[test] == 0].std(axis=0).mean() > 2 * many.draws.std(axis=0).mean()
+
+
 @pytest.mark.parametrize("most", [250, 5])
 def test_no_rival_learns_from_the_rows_that_it_predicts(monkeypatch, most):
     """A leak, planted: with the other test rows moved, and all their outcomes, nothing may change."""
@@ -101,7 +126,7 @@ def test_no_rival_learns_from_the_rows_that_it_predicts(monkeypatch, most):
     labels, values = rows.y.copy(), rows.values.copy()
     labels[test] += 100
     values[test[1:]] += 10
-    for name in (*FAST, "trees"):
+    for name in (*FAST, "smooth", "trees"):
         both = (rows, replace(rows, y=labels, values=values))
         a, b = (tables.fit_rival(name, each, train, test, seed=0) for each in both)
         np.testing.assert_array_equal(a.draws[:, 0], b.draws[:, 0])
