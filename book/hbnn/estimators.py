@@ -64,9 +64,7 @@ class _Network(BaseEstimator):
         rows = self._read(X, y, new=True)
         self.seed_ = int(check_random_state(self.random_state).randint(2**31 - 1))
         network, sampler = _compile_cached(rows, self.n_units), RUN | dict(self.sampler or {})
-        self.fit_ = fit_network(
-            rows, seed=self.seed_, network=network, sampler=sampler, judged=False, asked=rows, most=MOST
-        )
+        self.fit_ = fit_network(rows, seed=self.seed_, network=network, sampler=sampler, asked=rows, most=MOST)
         if self.fit_.precision is not None and not self.fit_.precision.usable:
             warnings.warn(str(self.fit_.precision), ConvergenceWarning, stacklevel=2)
         return self

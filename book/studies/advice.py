@@ -1,10 +1,10 @@
 """Is the advice of `hbnn.tables` right where the truth is known? And do new groups fall where they are said to?
 
-Three kinds of invented tables, for each of which it is settled beforehand which advice is right (RIGHT). Six parts:
-what is advised ("advice"), whether the chains of a fit to all rows agree ("chains"), how often the outcomes of groups
-that were left out whole lie in the intervals that the network gives them, with none of their rows known or the first
-three ("new groups"), how often the network is advised where it is better by so much ("power"), how often counts of
-known groups and of new ones lie in their intervals ("counts"), and what it is worth to say more of a table ("said").
+Three kinds of invented tables, for each of which it is settled beforehand which advice is right (RIGHT). Five parts:
+what is advised ("advice"), how often the outcomes of groups that were left out whole lie in the intervals that the
+network gives them, with none of their rows known or the first three ("new groups"), how often the network is advised
+where it is better by so much ("power"), how often counts of known groups and of new ones lie in their intervals
+("counts"), and what it is worth to say more of a table ("said").
 
 Settled before a row of "power" and "counts" was computed. In "power" the wave that groups share has five heights. The
 true gain of the network over the best rival is measured on 2,000 further rows of the same groups, by fits to all rows
@@ -42,7 +42,7 @@ RIGHT = {  # stated before any row was computed
     "none": {"line"},
 }
 SEEDS = {
-    "advice": range(101, 121), "chains": range(101, 103), "new groups": range(101, 104), "power": range(101, 109),
+    "advice": range(101, 121), "new groups": range(101, 104), "power": range(101, 109),
     "counts": range(101, 106), "said": range(101, 111),
 }  # fmt: skip
 KINDS = {  # else as in RIGHT
@@ -59,7 +59,7 @@ N_FOLDS, RIVALS = 3, ("line", "quadratic", "trees")  # the hierarchical line cam
 COLUMNS = {"group": "g", "features": ["a", "b"], "outcome": "y"}
 KNOWN = (0, 3)  # rows of a new group with a label
 SHARES = (50, 90)  # percent, of intervals
-SECONDS = {"advice": 25, "chains": 45, "new groups": 20, "power": 15, "counts": 12, "said": 10}
+SECONDS = {"advice": 25, "new groups": 20, "power": 15, "counts": 12, "said": 10}
 FIRST = 15  # CPU-seconds: the network is compiled
 
 
@@ -165,16 +165,6 @@ def ask_advice(kind, seed):
     return row | {"right": row["advised"] in RIGHT[kind]}
 
 
-def ask_chains(kind, seed):
-    """The verdict on a fit to all rows with the settings that everybody gets."""
-    rows = read_known(kind, seed)
-    found = tables.fit_network(rows, seed=seed, network=compile_network()).verdict
-    return {
-        "converged": bool(found.converged), "rhat": float(found.rhat), "ess": float(min(found.ess, found.ess_tail)),
-        "divergences": int(found.divergences),
-    }  # fmt: skip
-
-
 def ask_new_groups(kind, seed):
     """Shares of outcomes inside the intervals for groups that were left out, their log density, and their error.
 
@@ -187,7 +177,7 @@ def ask_new_groups(kind, seed):
     refused = dict.fromkeys(KNOWN, 0)
     for left_out in range(N_FOLDS):
         fit = tables.fit_network(rows, seed=seed, network=compile_network(), index=np.flatnonzero(fold != left_out),
-                          sampler=tables.SHORT_SAMPLER, judged=False)  # fmt: skip
+                          sampler=tables.SHORT_SAMPLER)  # fmt: skip
         for group in np.unique(rows.group[fold == left_out]):
             own = np.flatnonzero(rows.group == group)
             rest = rows.take(own[max(KNOWN) :])
@@ -229,7 +219,7 @@ def ask_power(height, seed, n_groups=12, n_rows=15, n_fresh=2000):
     found = tables.compare_rivals(rows, seed=seed, n_folds=N_FOLDS, rivals=RIVALS, over=("rows",), network=network)
     best = found.lpd["rows"].mean().drop(tables.NETWORK).idxmax()
     gain, error = found.gain(tables.NETWORK, best)
-    fit = tables.fit_network(rows, seed=seed, network=network, sampler=tables.SHORT_SAMPLER, judged=False)
+    fit = tables.fit_network(rows, seed=seed, network=network, sampler=tables.SHORT_SAMPLER)
     predicted = {name: tables.fit_rival(name, every, train, test, seed=seed) for name in RIVALS}
     predicted[tables.NETWORK] = tables.predict(fit, fresh)
     true = {name: float(tables.score_rows(p, fresh).mean()) for name, p in predicted.items()}
@@ -251,7 +241,7 @@ def ask_counts(kind, seed, n_groups=20, n_rows=15, n_fresh=100, n_new=100):
     each_new = n_fresh * n_groups // n_new
     parts = {"fit": seen & first, "known": seen & ~first, "new": ~seen & (place < each_new)}
     read = {name: tables.read_table(frame[where], **COLUMNS, kind="counts") for name, where in parts.items()}
-    fit = tables.fit_network(read["fit"], seed=seed, network=compile_network(n_groups, True), judged=False,
+    fit = tables.fit_network(read["fit"], seed=seed, network=compile_network(n_groups, True),
                              sampler=tables.SHORT_SAMPLER)  # fmt: skip
     row, rng = {}, np.random.default_rng([seed, 2])
     for name in ("known", "new"):
@@ -276,7 +266,7 @@ def ask_said(kind, seed, n_groups=20, n_rows=15, n_fresh=100):
     for name, is_told in (("told", True), ("not told", False)):
         every = read_said(frame, kind, is_told)
         rows, fresh = every.take(train), every.take(test)
-        fit = tables.fit_network(rows, seed=seed, network=compile_said(kind, is_told, n_groups), judged=False,
+        fit = tables.fit_network(rows, seed=seed, network=compile_said(kind, is_told, n_groups),
                                  sampler=tables.SHORT_SAMPLER)  # fmt: skip
         found = tables.predict(fit, fresh)
         row[f"lpd, {name}"] = float(tables.score_rows(found, fresh).mean())
@@ -290,7 +280,7 @@ def ask_said(kind, seed, n_groups=20, n_rows=15, n_fresh=100):
 
 
 PARTS = {
-    "advice": ask_advice, "chains": ask_chains, "new groups": ask_new_groups, "power": ask_power, "counts": ask_counts,
+    "advice": ask_advice, "new groups": ask_new_groups, "power": ask_power, "counts": ask_counts,
     "said": ask_said,
 }  # fmt: skip
 

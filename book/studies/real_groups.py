@@ -168,9 +168,7 @@ def compute(data, over, model, fold, seed):
     held = rows.take(test)
     if model == tables.NETWORK:
         network = compile_network(data)
-        fit = tables.fit_network(
-            rows, seed=seed, network=network, index=train, sampler=tables.SHORT_SAMPLER, judged=False
-        )
+        fit = tables.fit_network(rows, seed=seed, network=network, index=train, sampler=tables.SHORT_SAMPLER)
         predicted = tables.predict(fit, held, seed=seed)
     else:
         predicted = tables.fit_rival(model, rows, train, test, seed=seed, new_groups=over == "groups")

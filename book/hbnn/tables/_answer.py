@@ -236,7 +236,7 @@ class _Run:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
             fit = fit_network(
-                self.rows, seed=self.seed, network=network, sampler=RUN, judged=False, asked=self.asked, most=MOST,
+                self.rows, seed=self.seed, network=network, sampler=RUN, asked=self.asked, most=MOST,
                 cores=self.cores, progress=self.watch,
             )  # fmt: skip
         for warning in caught:

@@ -28,7 +28,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, StratifiedG
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, SplineTransformer, TargetEncoder
 
-from hbnn import diagnostics, metrics
+from hbnn import metrics
 from hbnn._checks import check_count, check_seed
 from hbnn._refused import Refused
 from hbnn._text import join
@@ -238,7 +238,6 @@ def fit_network(
     network: "Compiled | None" = None,
     index: Places | None = None,
     sampler: Sampler = None,
-    judged: bool = True,
     asked: Table | None = None,
     most: int = 1,
     cores: int = 1,
@@ -260,10 +259,9 @@ def fit_network(
         (obs,) places of the rows to learn from; default: all.
     sampler : dict, optional
         What to change in the settings chains, draws, tune and target_accept.
-    judged : bool
-        Whether to ask for convergence, as `diagnostics.verdict` does.
     asked : Table, optional
-        Rows to be predicted, of known groups or new ones; the precision is measured at up to 200 of them.
+        Rows to be predicted, of known groups or new ones; at up to 200 of them the precision is measured, which says
+        whether the chains agree.
     most : int
         Runs of `sampler`, at most.
     cores : int
@@ -277,15 +275,16 @@ def fit_network(
 
     Examples
     --------
-    A short run of a hierarchical line; without `sampler` it is long enough to be judged.
+    A short run of a hierarchical line:
 
     >>> from hbnn import tables
     >>> frame = tables.example_frame()
     >>> rows = tables.read_table(frame, group="field", features=["rain"], outcome="wheat")
     >>> line = tables.compile_network(rows, n_units=0)
-    >>> fit = tables.fit_network(rows, seed=1, network=line, sampler={"chains": 2, "draws": 200, "tune": 300})
-    >>> fit.groups, fit.kind, fit.draws["w2"].shape, fit.verdict.n_draws
-    (('a', 'b', 'c'), 'real', (400, 3, 1), 400)
+    >>> short = {"chains": 2, "draws": 200, "tune": 300}
+    >>> fit = tables.fit_network(rows, seed=1, network=line, sampler=short, asked=rows)
+    >>> fit.groups, fit.kind, fit.draws["w2"].shape, fit.precision.share < 0.2
+    (('a', 'b', 'c'), 'real', (400, 3, 1), True)
     """
     from hbnn import sampling
 
@@ -334,9 +333,8 @@ def fit_network(
             progress(f"  {n_chains} chains: {found}; {runs}")
     if cut:
         warnings.warn(f"Interrupted: the {n_chains} chains that are whole are used.", stacklevel=2)
-    verdict = _judge_chains(fit, used, posterior, tree) if judged else None
     kept = slice(None, None, -(-len(flat["w2"]) // KEPT))
-    return replace(fit, verdict=verdict, draws={name: values[kept].copy() for name, values in flat.items()})
+    return replace(fit, draws={name: values[kept].copy() for name, values in flat.items()})
 
 
 def _read_weights(tree: "xr.DataTree", there: Places) -> Weights:
@@ -355,16 +353,6 @@ def _read_weights(tree: "xr.DataTree", there: Places) -> Weights:
 def _pick_rows(rows: Table, most: int) -> Table:
     """At most so many rows, from all over the table."""
     return rows.take(np.unique(np.linspace(0, len(rows.values) - 1, most).astype(int)))
-
-
-def _judge_chains(fit: Fit, rows: Table, posterior: Weights, tree: "xr.DataTree") -> diagnostics.Verdict:
-    """The verdict on up to 200 rows spread over the table."""
-    rows = _pick_rows(rows, 200)
-    predicted, shape = predict(fit, rows), posterior["w2"].shape[:2]
-    draws = predicted.draws[..., 1:] if fit.kind == "classes" else predicted.draws
-    asked = {"data": draws.reshape(*shape, -1), "log likelihood": log_density(predicted, rows).sum(1).reshape(shape)}
-    asked |= {name: values for name, values in posterior.items() if name.endswith("_sd") or name == "noise"}
-    return diagnostics.verdict(asked, tree)
 
 
 # --- rivals
@@ -435,7 +423,7 @@ def predict_fold(
 ) -> Prediction:  # fmt: skip
     """Of held-out rows: by the networks or lines of their groups, or by ones drawn for groups that were left out."""
     short = SHORT_SAMPLER | dict(sampler or {})
-    known = fit_network(rows, seed=seed, network=network, index=train, sampler=short, judged=False, cores=cores)
+    known = fit_network(rows, seed=seed, network=network, index=train, sampler=short, cores=cores)
     if new_groups and {rows.groups[g] for g in np.unique(held.group)} & set(known.groups):
         raise RuntimeError("a group stands on both sides of a fold; this is a mistake in hbnn.tables: report it")
     return predict(known, held, seed=seed)

@@ -79,7 +79,6 @@ class Fit(Schema):
 
     draws: Weights = field(repr=False)  #: (draw, …), or (draw, group, …) where there is a ``…_sd``; standardised
     scales: Scales  #: `center` and `width` of the features, `level` and `spread` of the outcome, in the table's units
-    verdict: diagnostics.Verdict | None = None  #: on predictions of the rows, group sds and the log likelihood
     precision: "Precision | None" = None  #: of predictions of the rows that were asked for
 
 

@@ -233,7 +233,7 @@ def test_chains_that_are_whole_are_a_fit(monkeypatch, n, whole, chains):
         return tree
 
     monkeypatch.setattr(sampling, "sample_nuts", sample)
-    how = {"seed": 1, "network": network, "judged": False, "asked": rows, "most": 3}
+    how = {"seed": 1, "network": network, "asked": rows, "most": 3}
     if chains is None:
         with pytest.raises(KeyboardInterrupt):
             tables.fit_network(rows, **how)
