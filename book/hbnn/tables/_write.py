@@ -140,8 +140,7 @@ def write_predictions(
 def save_fit(path: str | Path, fit: Fit, *, force: bool = False) -> None:
     """Write a fit into a netCDF file, all or nothing: `load_fit` reads it, tomorrow or on another machine.
 
-    Nothing is pickled: what predictions need beside the draws is JSON in it. The verdict is not kept: it belongs to the
-    run, whose chains are mixed in what is written. A fit that is there is replaced.
+    Nothing is pickled: what predictions need beside the draws is JSON in it. A fit that is there is replaced.
 
     Parameters
     ----------
@@ -237,7 +236,7 @@ class Answer:
 
     def write_report(self, path: str | Path, *, force: bool = False) -> None:
         """Write a report that one looks at, one HTML file that loads nothing: who predicts and why, calibration, six
-        groups, where to measure next, and the data. Needs matplotlib."""
+        groups, and the data. Needs matplotlib."""
         page = _compose_page(self)
         write_beside(path, lambda part: part.write_text(page, encoding="utf8"), what="report", force=force)
 
@@ -281,8 +280,6 @@ def _compose_page(answer: Answer) -> str:
         _draw(_draw_calibration, answer, 2.6, "What was promised against what came, on rows that it had not seen"),
         "<h2>Six groups</h2>",
         _draw(_draw_groups, answer, 4.6, "Predictions for six groups, with 90 % intervals, and their rows"),
-        "<h2>What to measure next</h2>",
-        f"<p>{html.escape(_say_next(answer))}</p>",
         "<h2>The data</h2>",
         *(f"<p>{html.escape(line)}</p>" for line in about.split("\n")),
         f"<p>Features: {html.escape(', '.join(rows.features))}.</p>",
@@ -400,18 +397,3 @@ def _predict_along(answer: Answer, j: int | None, groups: Any, n: int) -> tuple[
         asked = replace(asked, second_group=np.repeat(often, n))
     frame = tabulate_predictions(asked, answer.predict(asked), interval=INTERVAL)
     return frame, asked.values[:, j or 0]
-
-
-def _say_next(answer: Answer) -> str:
-    """The groups of which least is known."""
-    frame, unit = answer.predictions, "" if answer.rows.kind in NUMBERS else " bits"
-    if frame["ignorance"].isna().all():
-        return f"Where it is ignorant {NAMES[answer.model]} cannot say."
-    mean = frame.groupby(str(answer.rows.columns["group"]))["ignorance"].mean().sort_values(ascending=False)
-    most, middle = (
-        np.format_float_positional(value, 2, fractional=False, trim="-") + unit
-        for value in (mean.iloc[0], mean.median())
-    )
-    named = ", ".join(map(str, mean.index[:5]))
-    text = f"Rows of groups {named} would teach most: there ignorance is largest, {most} in the first, "
-    return f"{text}{middle} in the middle one."
