@@ -476,9 +476,9 @@ class Rival:
 
 def _fit_spline(x: Floats) -> Callable[[Floats], Floats]:
     """A function from a feature to what a cubic spline of it has beside a line, (row, column), of sd 1 in all, or
-    nothing of a feature of a few values."""
+    nothing of a feature of two values."""
     knots = np.unique(np.quantile(x, np.linspace(0, 1, KNOTS)))
-    if len(knots) < KNOTS:
+    if len(knots) < 3:
         return lambda x: np.empty((len(x), 0))
     spline = SplineTransformer(knots=knots[:, None], extrapolation="linear", include_bias=False).fit(x[:, None])
     line = LinearRegression().fit(x[:, None], spline.transform(x[:, None]))

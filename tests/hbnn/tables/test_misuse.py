@@ -217,11 +217,13 @@ def test_interrupted_what_is_finished_stays_and_a_sentence_says_it(capsys, monke
 
 
 @pytest.mark.parametrize(
-    ("n", "whole", "chains"), [(0, 0, None), (0, 1, None), (0, 3, 3), (1, 0, 4), (1, 2, 6), (2, 3, 11)]
+    ("n", "whole", "chains"), [(0, 0, None), (0, 1, None), (0, 3, 3), (1, 0, 4), (1, 2, 6), (2, 3, 11), (3, 0, 12)]
 )
-def test_chains_that_are_whole_are_a_fit(monkeypatch, n, whole, chains):
-    """Interrupted in the first, second and third run of four chains, some of which are finished."""
-    rows, runs = advice.read_known("shared", 1, n_groups=6), []
+def test_chains_that_are_whole_are_a_fit_and_where_they_disagree_more_are_run_and_all_count(
+    monkeypatch, n, whole, chains
+):
+    """Interrupted in the first, second and third run of four chains, some of which are finished, or not at all."""
+    rows, runs, said = advice.read_known("shared", 1, n_groups=6), [], []
     network = types.SimpleNamespace(with_data=lambda **_: None)
 
     def sample(*_, seed, **__):
@@ -238,8 +240,13 @@ def test_chains_that_are_whole_are_a_fit(monkeypatch, n, whole, chains):
         with pytest.raises(KeyboardInterrupt):
             tables.fit_network(rows, **how)
         return
-    with pytest.warns(UserWarning, match=f"Interrupted: the {chains} chains"):
-        fit = tables.fit_network(rows, **how)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        fit = tables.fit_network(rows, progress=said.append, **how)
+    assert [f"Interrupted: the {chains} chains" in str(each.message) for each in caught] == [True] * (n < 3)
+    assert len(set(runs)) == len(runs) == min(n + 1, 3)
+    assert [" known to " in line for line in said] == [True] * min(n, 2)
+    assert not fit.precision.usable
     assert np.isfinite(tables.predict(fit, rows).draws).all()
     assert len(fit.draws["w2"]) == 15 * chains
 
