@@ -643,38 +643,53 @@ class _Learner:
         many coefficients that left-out rows show what is not known of these, too (Wood, 2017, section 6.1)."""
         if self.name != "smooth":
             return self.noise
-        X, y = self.X[self.train].toarray(), self.rows.target[self.train]
-        size = np.linalg.svd(X - X.mean(axis=0), compute_uv=False) ** 2
+        X, y = self.X[self.train], self.rows.target[self.train]
+        mean = X.mean(axis=0)
+        size = np.linalg.eigvalsh((X.T @ X).toarray() - len(y) * np.outer(mean, mean))
         left = len(y) - 1 - np.sum(size / (size + self.model.alpha))
-        return float(np.sqrt(np.sum((y - self.model.predict(self.X[self.train])) ** 2) / max(left, 1.0)))
+        return float(np.sqrt(np.sum((y - self.model.predict(X)) ** 2) / max(left, 1.0)))
 
-    def draw(self, X: Any, rng: np.random.Generator, n_draws: int) -> Floats | None:
-        """Outputs (draw, row) or (draw, row, class) of coefficients drawn from their posterior: of a ridge as its
-        formula has it, else Laplace's, normal about the fit (Tierney and Kadane, 1986); None of too many of them."""
-        model, seen, kind = self.model, self.X[self.train], self.rows.kind
-        beta = np.column_stack([np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_)])  # (class, column)
+    @cached_property
+    def posterior(self) -> tuple[Floats, Floats] | None:
+        """Coefficients (class, column), the intercept last, and the root of their precision: of a ridge as its formula
+        has it, else Laplace's, normal about the fit (Tierney and Kadane, 1986); None of too many of them."""
+        model, seen, kind = self.model, _add_one(self.X[self.train]), self.rows.kind
+        beta = np.column_stack([np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_)])
         if beta.size > MOST_WEIGHTS:
             return None
-        seen, X = (
-            np.column_stack([part.toarray() if issparse(part) else part, np.ones(part.shape[0])]) for part in (seen, X)
-        )
         out = seen @ beta.T
         if kind == "counts":
             mean = np.exp(np.minimum(out[:, 0], 700))
             weight = (mean / (1 + self.noise**2 * mean))[:, None, None]
-            penalty = model.alpha * len(seen)
+            penalty = model.alpha * len(out)
         elif kind in NUMBERS:
-            weight, penalty = np.full((len(seen), 1, 1), self.sd**-2), model.alpha / self.sd**2
+            weight, penalty = np.full((len(out), 1, 1), self.sd**-2), model.alpha / self.sd**2
         else:
             p = softmax(out, axis=1) if len(beta) > 1 else expit(out)
             weight, penalty = np.eye(len(beta)) * p[:, None] - p[:, :, None] * p[:, None], 1 / model.C
-        precision = np.einsum("nkl,ni,nj->kilj", weight, seen, seen, optimize=True).reshape(beta.size, beta.size)
+        if issparse(seen):
+            each = [[(seen.T @ seen.multiply(w[:, None])).toarray() for w in by.T] for by in weight.transpose(1, 0, 2)]
+            precision = np.block(each)
+        else:
+            precision = np.einsum("nkl,ni,nj->kilj", weight, seen, seen, optimize=True).reshape(beta.size, beta.size)
         own = np.tile(np.append(np.full(seen.shape[1] - 1, penalty), 1e-6), len(beta))  # the intercept is free
-        root, _ = cho_factor(precision + np.diag(own), lower=False)
+        return beta, cho_factor(precision + np.diag(own), lower=False)[0]
+
+    def draw(self, X: Any, rng: np.random.Generator, n_draws: int) -> Floats | None:
+        """Outputs (draw, row) or (draw, row, class) of coefficients drawn from their posterior; None without one."""
+        if self.posterior is None:
+            return None
+        beta, root = self.posterior
         z = solve_triangular(root, rng.normal(size=(beta.size, n_draws)), lower=False)
-        drawn = beta + z.T.reshape(n_draws, *beta.shape)
-        found = np.einsum("dkj,nj->dnk", drawn, X, optimize=True)
+        drawn, X = beta + z.T.reshape(n_draws, *beta.shape), _add_one(X)
+        found = np.moveaxis((X @ drawn.transpose(2, 0, 1).reshape(X.shape[1], -1)).reshape(-1, *drawn.shape[:2]), 0, 1)
         return found if len(beta) > 1 else found[..., 0]
+
+
+def _add_one(X: Any) -> Any:
+    """Columns with one of ones behind them, for the intercept."""
+    ones = np.ones((X.shape[0], 1))
+    return csr_array(hstack([X, ones])) if issparse(X) else np.column_stack([X, ones])
 
 
 def _fit_dispersion(mean: Floats, rows: Table) -> float:
