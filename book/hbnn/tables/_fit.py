@@ -461,7 +461,7 @@ class Rival:
             part = learner.predict(held, rng, n)
             noise = None if part.noise is None else np.broadcast_to(part.noise, part.draws.shape)
             if new and len(part.draws) > 1 and self.rows.kind in ("real", "share"):
-                own = min(self.known.noise, learner.noise)
+                own = min(self.known.sd, learner.noise)
                 level = rng.normal(0, np.sqrt(learner.noise**2 - own**2), (len(part.draws), len(asked.groups)))
                 part, noise = replace(part, draws=part.draws + level[:, held.group]), np.full_like(part.draws, own)
             draws.append(part.draws)
@@ -641,7 +641,7 @@ class _Learner:
     def sd(self) -> float:
         """Of a real outcome about its mean: as rows that were left out have it, or from residuals where there are so
         many coefficients that left-out rows show what is not known of these, too (Wood, 2017, section 6.1)."""
-        if self.name != "smooth":
+        if self.name != "smooth" or self.X.shape[1] >= MOST_WEIGHTS:
             return self.noise
         X, y = self.X[self.train], self.rows.target[self.train]
         mean = X.mean(axis=0)
