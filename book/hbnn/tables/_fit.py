@@ -513,7 +513,7 @@ class _Learner:
         model, grid = self.choose(seed)
         score = "neg_mean_squared_error" if kind in ("real", "share") else self.score
         tried = []
-        for own in OWN[:1] if name != "smooth" else OWN[-1:] if self.many else OWN:
+        for own in OWN if name == "smooth" and not self.many else OWN[:1]:
             self.own = own
             self.X = self.encode(rows)
             tried.append((own, self.X, self.fit(GridSearchCV(model, grid, cv=folds, scoring=score), train)))
