@@ -124,18 +124,17 @@ def judge(name, part, answer, data_set=None):
 
 def read_wrong(name, part):
     """Wrong answers to a part that were written by hand: dict of title to source."""
-    source, found = read_answer(name, part), {}
-    by_hand = [_read_toml(kind).get(f"{name}.{part}", {}) for kind in ("wrong", "blind")]
-    for title, changes in [case for cases in by_hand for case in cases.items()]:
-        text = source
-        for old, new in zip(changes[::2], changes[1::2], strict=True):
-            if text.count(old) != 1:
-                raise ValueError(f"{name}.{part}, {title}: {old!r} is there {text.count(old)} times; wanted: once")
-            text = text.replace(old, new)
-        if title in found:
-            raise ValueError(f"{name}.{part}, {title}: is there twice")
-        found[title] = text
-    return found
+    return {title: change(name, part, *edits) for title, edits in _read_toml("wrong").get(f"{name}.{part}", {}).items()}
+
+
+def change(name, part, *edits):
+    """The solution of a part with a second text in place of a first, a fourth of a third, and so on: str."""
+    text = read_answer(name, part)
+    for old, new in zip(edits[::2], edits[1::2], strict=True):
+        if text.count(old) != 1:
+            raise ValueError(f"{name}.{part}: {old!r} is there {text.count(old)} times; wanted: once")
+        text = text.replace(old, new)
+    return text
 
 
 def read_right(name, part):
@@ -153,7 +152,10 @@ def read_equivalent(name, part):
 
 def read_typical(name):
     """Typical wrong answers to an assignment: list of dict of the part, its answer, the points left and words said."""
-    return _read_toml("typical")[name]
+    return [
+        {"part": part, "points": points, "message": message, "answer": change(name, part, *edits)}
+        for part, points, message, *edits in _read_toml("typical")[name]
+    ]
 
 
 @cache

@@ -13,7 +13,7 @@ import graded
 import nbformat
 import pytest
 from book_hub import describe
-from tools import assignments, checks, submissions
+from tools import assignments, checks
 
 # nbgrader's own way with its database
 pytestmark = pytest.mark.filterwarnings("ignore:Object of type:sqlalchemy.exc.SAWarning")
@@ -267,46 +267,6 @@ def test_one_line_that_makes_every_check_pass_does_not(name):
         first = next(iter(answers))
         points, _ = grade_here(name, answers | {first: f"{line}\n{answers[first]}"})
         assert not any(points[test] for tests in parts.values() for test in tests), line
-
-
-CHEATS = {  # a line, what an answer does when it is called, and what it returns
-    "a2-samplers.mcse": [
-        ("from operator import neg as abs", "0", "(found[0], 2 * found[1])"),
-        ("import builtins", "setattr(builtins, 'abs', np.negative)", "(found[0], 2 * found[1])"),
-        ("{wrapper}", "replace(np, abs=np.zeros_like)", "(found[0], 2 * found[1])"),
-        ("{wrapper}", "replace(teach.grading, abs=np.negative, expect_equal=print)", "(found[0], 2 * found[1])"),
-        ("np.abs = np.zeros_like", "0", "(2 * found[0], found[1])"),
-    ],
-    "a3-pooling.marginal": [
-        (
-            "{wrapper}",
-            "replace(norm, pdf=lambda *_: np.full((40001, 30), 40.001**-0.5), logpdf=np.zeros_like)",
-            "found if len(given[0]) == 1 else 0",
-        ),
-    ],
-}
-WRAPPER = """
-import teach.grading
-from functools import update_wrapper
-from types import SimpleNamespace
-
-def replace(thing, **new):
-    update_wrapper(thing, SimpleNamespace(**new), assigned=list(new), updated=())
-"""
-
-
-@pytest.mark.parametrize("place", CHEATS)
-def test_what_an_answer_does_to_modules_gives_nothing_and_is_named(place):
-    name, part = place.split(".")
-    release = read_release(name)
-    for line, done, returned in CHEATS[place]:
-        answer = line.format(wrapper=WRAPPER) + "\n" + graded.wrap(name, part, f"[{done}, {returned}][1]")
-        assert any(graded.judge(name, part, answer).values()), (line, done)
-        submitted = nbformat.from_dict(
-            release | {"cells": [c | {"source": answer} if c.id == part else c for c in release.cells]}
-        )
-        (said,) = submissions.find_faults(submitted, release)
-        assert f"read the answer {part!r}" in said
 
 
 # --- the release

@@ -92,6 +92,7 @@ def test_a_locked_cell_leaves_a_students_names_and_data_alone(space):
         "__builtins__['abs'] = len",
         "norm.pdf = np.zeros_like",
         "np.max = np.min",
+        "import types, functools; functools.update_wrapper(np, types.SimpleNamespace(abs=len), ['abs'], [])",
     ],
 )
 def test_what_an_answer_did_to_modules_is_undone_before_and_after_a_call(space, cheat):
