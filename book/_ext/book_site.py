@@ -37,6 +37,7 @@ WORD = re.compile(r"[\w-]+")
 RULE = re.compile(r"(?<=[{}])(?P<selectors>[^{}@]+)(?P<body>\{[^{}]*\})")
 PSEUDO = re.compile(r":(?:not|is|where|has)\((?:[^()]|\([^()]*\))*\)")  # what is in it need not be on the page
 FORMULA = re.compile(r'<(span|div) class="math notranslate nohighlight"([^>]*)>(.*?)</\1>', flags=re.DOTALL)
+BEFORE_MARK = re.compile(r'(<span class="math notranslate nohighlight"[^>]*>[^<]*</span>)([,.;:!?)]+)')
 EQUATION_NUMBER = re.compile(r'<span class="eqno">.*?</span>', flags=re.DOTALL)
 LINE_HEIGHT = 2.7  # of a displayed formula, in ex; what is high adds to its line:
 HIGH = {
@@ -165,9 +166,13 @@ def mend_markup(app, pagename, templatename, context, doctree):
 
 
 def keep_places(app, pagename, templatename, context, doctree):
-    """Say how wide a formula in a sentence will be, or how high one between sentences: fit.css keeps its place."""
+    """Say how wide a formula in a sentence will be, or how high one between sentences: fit.css keeps its place.
+
+    And no line begins with the comma behind a formula.
+    """
     if "body" in context:
-        context["body"] = FORMULA.sub(keep_place, context["body"])
+        body = FORMULA.sub(keep_place, context["body"])
+        context["body"] = BEFORE_MARK.sub(r'<span class="unbroken">\1\2</span>', body)
 
 
 def keep_place(formula):
