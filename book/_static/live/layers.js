@@ -143,6 +143,10 @@ export async function build(_, box) {
     put(said, { textContent: `${words ?? "Blue is calm, orange an attack; points are new moments."} The six are right in ${now} %${own}.` });
   }
 
+  /** What all six share, in words. */
+  const nameShared = () => /** @type {Part[]} */ (Object.keys(PARTS)).filter((part) => frozen[part])
+    .map((part) => PARTS[part]).join(" and ");
+
   /** Let shares glide to what is frozen now. @param {string} words */
   function follow(words) {
     const from = shares, to = { hidden: frozen.hidden ? 0 : 1, readout: frozen.readout ? 0 : 1 };
@@ -189,13 +193,12 @@ export async function build(_, box) {
       const { differs } = draws[0], only = frozen.hidden !== frozen.readout && frozen[differs];
       const found = part === differs ? "six patients, one map" : "little changes, as they nearly agreed in them";
       const ask = only ? ` Does chain ${draws === chains[0] ? 2 : 1} say so, too?` : "";
-      const left = only ? `Only the ${PARTS[differs]} ${differs === "hidden" ? "are" : "is"} shared now.` : "";
-      follow(frozen[part] ? `All share the ${PARTS[part]} now: ${found}.${ask}` : left);
+      const left = nameShared();
+      follow(frozen[part] ? `All share the ${PARTS[part]} now: ${found}.${ask}` : left && `Still shared: the ${left}.`);
     } else if (button) {
       const k = Number(button.dataset.chain), was = average(score(patients, draws, shares, turns));
-      const still = Object.keys(PARTS).filter((part) => frozen[/** @type {Part} */ (part)]);
-      const shared = still.map((part) => PARTS[/** @type {Part} */ (part)]).join(" and ");
-      const other = still.length && chains[k] !== draws ? ` with the ${shared} shared, where chain ${2 - k} had ${was} %` : "";
+      const shared = chains[k] === draws ? "" : nameShared();
+      const other = shared && ` with the ${shared} shared, where chain ${2 - k} had ${was} %`;
       draws = chains[k];
       turns.fill(0);
       paint();
