@@ -75,8 +75,8 @@ REFUSED = {  # what cannot be shown, and what its error names: what there is
     "```{chapter-table} replication Three kinds\n:columns: nothing\n```": "sd over data sets",
     "```{live-box} nothing\n```": "'moons', 'tie', 'digits'",
     "{chapter}`muons`": "flat_advi",
-    "{number}`{3:.1f} <replication:limit-arcs>`": "with the numbers [97.1, 91.46]",
-    "{number}`{:.1f} <replication:nothing>`": "replication:limit-arcs",
+    "{number}`{3:.1f} <replication:scale-most-lpd>`": "with the numbers [55.5, 50.1]",
+    "{number}`{:.1f} <replication:nothing>`": "replication:covers",
 }
 
 
