@@ -38,7 +38,7 @@ WHEN = {"first": "before any result", "": "with the page", "after": "after the r
 # the ten on which the chapters rest most, in this order
 FIRST = (
     "replication:unpooled-lpd", "replication:control-lpd", "replication:beats-process",
-    "replication:angles", "replication:covers", "real_tables:leads-everywhere",
+    "replication:angles", "replication:covers", "real_tables:leads-somewhere",
     "one_choice:always-helps", "replication:last-largest", "informed_priors:again-alike", "convergence:every-run",
 )  # fmt: skip
 
