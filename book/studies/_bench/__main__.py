@@ -1,11 +1,12 @@
 """python -m studies._bench [--quick] [TABLE]: what gradients and posteriors cost, with `fuse` and with its rivals.
 
-It writes book/data/bench.json in 25 minutes and book/data/typings.json in 25 more, or the one that is named, on one
-core, compiling apart. ``--quick`` does a little of everything in five minutes, fewer when it has been run before, and
-writes _build/bench_quick.json and _build/typings_quick.json instead.
+It writes book/data/bench.json in 25 minutes, book/data/typings.json in 25 more and book/data/cores.json in ten, or the
+one that is named, compiling apart. ``--quick`` does a little of everything in five minutes, fewer when it has been run
+before, and writes _build/bench_quick.json and the like instead.
 
 Everything runs with the settings of a user, who sets nothing, and not with this book's, which fix the order of sums and
-hold processors back to what all of them have; only the number of threads is set, to one.
+hold processors back to what all of them have. Only the number of threads is set, to one, and the process stays on one
+core, but for the cases of `cores` that ask for two: they go where they like.
 """
 
 import importlib
@@ -33,7 +34,7 @@ AS_A_USER = f"""
 import os, sys
 for name in {sorted(set(SETTINGS) - set(KEPT))}:
     os.environ.pop(name, None)
-os.environ |= {{"XLA_FLAGS": "{XLA}", "BNN_PROGRESS": "off", "PYTENSOR_FLAGS": "base_compiledir=" + sys.argv[1]}}
+os.environ |= {{"XLA_FLAGS": sys.argv[3], "BNN_PROGRESS": "off", "PYTENSOR_FLAGS": "base_compiledir=" + sys.argv[1]}}
 from studies._bench import __main__ as bench
 bench.run_cases(sys.argv[2])
 """
@@ -64,13 +65,25 @@ def list_cases(quick):
             for engine in engines
         ],
     }
+    cores = importlib.import_module("studies._bench.cores")
+    placed = {
+        "forms": [[("cores.time_form", {"form": form, "n_cores": n, **turns})] for form in cores.FORMS for n in (1, 2)],
+        "chains": [] if quick else [
+            [("cores.time_chains", {"engine": engine, "n_chains": chains, "n_cores": n})]
+            for engine in cores.ENGINES for chains in (1, 4) for n in (1, 2)
+        ],
+    }  # fmt: skip
     cases = [("typings.time_typing", {"typing": name, **turns}) for name in typed]
-    return {"bench": bench, "typings": {"typings": [cases[k : k + TOGETHER] for k in range(0, len(cases), TOGETHER)]}}
+    typings = {"typings": [cases[k : k + TOGETHER] for k in range(0, len(cases), TOGETHER)]}
+    return {"bench": bench, "typings": typings, "cores": placed}
 
 
 def run_group(group, folder):
     """The rows of one group of cases, from a process of its own; `folder` keeps what PyTensor compiles."""
-    command = [sys.executable, "-c", AS_A_USER, str(folder), json.dumps(group)]
+    _, case = group[0]
+    free = case.get("n_cores", 1) > 1
+    flags = f"--xla_force_host_platform_device_count={case['n_chains']}" if free and "n_chains" in case else ""
+    command = [sys.executable, "-c", AS_A_USER, str(folder), json.dumps(group), flags if free else XLA]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT)
         output, error = done.stdout, done.stderr
@@ -82,10 +95,11 @@ def run_group(group, folder):
 
 
 def run_cases(group):
-    """Run a group of cases, given as JSON, in this process, on its first core: a line of output for each row."""
+    """Run a group of cases, given as JSON, in this process, on its first cores: a line of output for each row."""
+    cases = json.loads(group)
     if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
-    for name, case in json.loads(group):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: cases[0][1].get("n_cores", 1)])
+    for name, case in cases:
         module, function = name.split(".")
         try:
             row = getattr(importlib.import_module(f"studies._bench.{module}"), function)(**case)
@@ -111,7 +125,7 @@ def run(name, quick):
         "quick": quick,
         "measured": True,
         "minutes": round((time.monotonic() - started) / 60, 1),
-        "cores": 1,
+        **({} if name == "cores" else {"cores": 1}),
         **describe_origin(),
         "versions": {package: version(package) for package in (*PACKAGES, "numpyro", "blackjax")},
         **sections,

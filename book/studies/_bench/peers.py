@@ -9,9 +9,13 @@ Each sampler returns a dict:
 - "diverging", "n_steps": (chain, draw), leapfrog steps, each of one gradient
 - "n_warmup": int, leapfrog steps of all warm-ups
 - "compile_seconds", "cpu_seconds": CPU seconds before the first draw, and of warm-up and sampling
+- "wall_seconds": of warm-up and sampling, by the clock
+
+Chains run one after the other, or side by side where `cores` says so.
 """
 
 import time
+from functools import partial
 
 import blackjax
 import jax
@@ -85,8 +89,8 @@ LAYOUTS = {"points last": _logit_points_last, "units last": _logit_units_last}
 # --- the samplers
 
 
-def sample_nutpie(model, *, seed, chains, draws, tune, target_accept, **backend):
-    """nutpie's NUTS on a PyMC model, stock or fused, one chain after the other; `backend` as nutpie takes it."""
+def sample_nutpie(model, *, seed, chains, draws, tune, target_accept, cores=1, **backend):
+    """nutpie's NUTS on a PyMC model, stock or fused; `backend` as nutpie takes it."""
 
     def compile_model():
         compiled = nutpie.compile_pymc_model(model, **backend)
@@ -94,9 +98,10 @@ def sample_nutpie(model, *, seed, chains, draws, tune, target_accept, **backend)
         return compiled
 
     def run(compiled, **sizes):
-        return nutpie.sample(compiled, seed=seed, cores=1, target_accept=target_accept, progress_bar=False, **sizes)
+        return nutpie.sample(compiled, seed=seed, cores=cores, target_accept=target_accept, progress_bar=False, **sizes)
 
     compiled, compile_seconds = time_cpu(compile_model)
+    start = time.perf_counter()
     tree, cpu_seconds = time_cpu(lambda: run(compiled, chains=chains, draws=draws, tune=tune))
     return {
         "posterior": {name: tree["posterior"][name].values for name in NAMES},
@@ -105,11 +110,15 @@ def sample_nutpie(model, *, seed, chains, draws, tune, target_accept, **backend)
         "n_warmup": int(tree["warmup_sample_stats"]["n_steps"].sum()),
         "compile_seconds": compile_seconds,
         "cpu_seconds": cpu_seconds,
+        "wall_seconds": time.perf_counter() - start,
     }
 
 
-def sample_numpyro(X, y, n_hidden, *, seed, chains, draws, tune, target_accept):
-    """NUTS by NumPyro on `logdensity_jax`: its own warm-up, diagonal, one chain after the other, compiled whole."""
+def sample_numpyro(X, y, n_hidden, *, seed, chains, draws, tune, target_accept, cores=1):
+    """NUTS by NumPyro on `logdensity_jax`: its own warm-up, diagonal, compiled whole.
+
+    With several cores XLA must have been told to show a device for each chain.
+    """
     logdensity = logdensity_jax(X, y, n_hidden)
     kernel = numpyro.infer.NUTS(
         potential_fn=lambda position: -logdensity(position), target_accept_prob=target_accept
@@ -129,7 +138,7 @@ def sample_numpyro(X, y, n_hidden, *, seed, chains, draws, tune, target_accept):
         kept = {name: value[tune:] for name, value in z.items()}
         return kept, diverging[tune:], n_steps[tune:], n_steps[:tune].sum()
 
-    return _run_chains(run_chain, states, init_seconds)
+    return _run_chains(run_chain, states, init_seconds, side_by_side=cores > 1)
 
 
 def sample_blackjax(X, y, n_hidden, *, seed, chains, draws, tune, target_accept):
@@ -171,11 +180,19 @@ def draw_start(key, X, n_hidden):
     return {name: 0 * value if name.startswith("log_sd") else value for name, value in start.items()}
 
 
-def _run_chains(run_chain, arguments, seconds):
+def _run_chains(run_chain, arguments, seconds, side_by_side=False):
     """Compile a chain, run it for each argument, and return what the module's docstring says."""
-    compiled, compile_seconds = time_cpu(lambda: jax.jit(run_chain).lower(arguments[0]).compile())
-    results, cpu_seconds = time_cpu(lambda: [compiled(argument) for argument in arguments])
-    positions, diverging, n_steps, n_warmup = jax.tree.map(lambda *chains: np.stack(chains), *results)
+    stack = partial(jax.tree.map, lambda *chains: jnp.stack(chains))
+    if side_by_side:
+        compiled, compile_seconds = time_cpu(lambda: jax.pmap(run_chain).lower(stack(*arguments)).compile())
+        start = time.perf_counter()
+        found, cpu_seconds = time_cpu(lambda: compiled(stack(*arguments)))
+    else:
+        compiled, compile_seconds = time_cpu(lambda: jax.jit(run_chain).lower(arguments[0]).compile())
+        start = time.perf_counter()
+        found, cpu_seconds = time_cpu(lambda: stack(*[compiled(argument) for argument in arguments]))
+    wall_seconds = time.perf_counter() - start
+    positions, diverging, n_steps, n_warmup = jax.tree.map(np.asarray, found)
     posterior = {
         name.removeprefix("log_"): np.exp(value) if name.startswith("log_") else value
         for name, value in positions.items()
@@ -187,6 +204,7 @@ def _run_chains(run_chain, arguments, seconds):
         "n_warmup": int(n_warmup.sum()),
         "compile_seconds": seconds + compile_seconds,
         "cpu_seconds": cpu_seconds,
+        "wall_seconds": wall_seconds,
     }
 
 
