@@ -24,8 +24,8 @@ DATA_SEEDS = tuple(range(301, 306))  # the first five of study `replication`
 SAMPLER = {"draws": 650, "tune": 350, "most": 2}  # the hierarchical network, four chains at a time, eight at most
 LONGER = {"most": 4, "is_tempered": True}  # what about ten CPU-minutes pay for
 GO_ON = (  # the others have eight chains at most
-    "3", "6", "10", "25", "200", "0.1", "0.2", "0.5", "1 x 5", "2 x 3", "2 x 5", "2 x 8", "on", "HalfNormal(5)",
-    "HalfCauchy(1)",
+    "3", "6", "10", "25", "200", "0.1", "0.2", "0.5", "1 x 5", "2 x 3", "2 x 5", "2 x 8", "3 x 8", "on", "ReLU",
+    "HalfNormal(5)", "HalfCauchy(1)",
 )  # fmt: skip
 SAMPLER_ONE = {"draws": 400, "tune": 300}  # the network of one category
 DTYPE = "float32"  # of the likelihood; level "default" shows that it changes nothing
