@@ -74,7 +74,7 @@ chapters: $(INSTALLED)  ## execute chapters, md to ipynb, gather their claims, s
 studies: $(INSTALLED)  ## check tables by some of their rows, compute those that need it, on Dask (STUDY=name: all of one)
 	$(BIN)/python -m studies $(STUDY)
 
-bench: $(INSTALLED)  ## what gradients and posteriors cost, ours and its rivals', 50 minutes (QUICK=1: five, nothing kept; TABLE=typings: that one)
+bench: $(INSTALLED)  ## what gradients and posteriors cost, ours and its rivals', 70 minutes (QUICK=1: five, nothing kept; TABLE=typings: that one)
 	$(BIN)/python -m studies._bench $(if $(QUICK),--quick) $(TABLE)
 
 assignments: $(INSTALLED)  ## the students' notebooks from their sources (COURSE=/srv/hbnn: a course folder for nbgrader)

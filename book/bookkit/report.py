@@ -91,7 +91,7 @@ def read_data(name):
     """
     path = DATA / f"{name}.json"
     if not path.exists():
-        command = "make bench" if name in ("bench", "typings") else "make studies"
+        command = "make bench" if name in ("bench", "typings", "cores") else "make studies"
         raise FileNotFoundError(f"book/data/{name}.json is missing; `{command}` writes it")
     return json.loads(path.read_text())
 
