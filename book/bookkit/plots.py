@@ -5,11 +5,13 @@ to the other; uncertainty runs from white to purple. All are safe for colour-bli
 """
 
 from io import BytesIO
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 import seaborn as sns
 from IPython import get_ipython
+from matplotlib import font_manager
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from PIL import Image
@@ -28,10 +30,15 @@ LINE_STYLES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
 # tints of the class colours, so that points in the full colour stay visible on them
 PROBABILITY = LinearSegmentedColormap.from_list("probability", ["#5FA8D3", "white", "#F0935C"])
 UNCERTAINTY = LinearSegmentedColormap.from_list("uncertainty", ["white", "#9A7BC8", "#3F007D"])
+FONT = "Hbnn Sans"  # the pages' own, Source Sans 3, as Matplotlib can read it: fonts/README.md
+# of a figure's every word, in points: a figure of 7.4 inches has it as large as its caption, 16 pixels, on a wide page
+FONT_SIZE = 11
 
 
 def use_style():
     """Set the book's figure style; in a notebook figures get double density. Call it once, after the imports.
+
+    Every word of a figure has one size, so that no cell needs to say one.
 
     Examples
     --------
@@ -41,8 +48,16 @@ def use_style():
     >>> plt.rcParams["figure.figsize"], plt.rcParams["axes.spines.top"]
     ([6.4, 4.0], False)
     """
-    sns.set_theme(context="notebook", style="ticks", font_scale=0.9)
+    sns.set_theme(context="notebook", style="ticks")
+    for file in sorted((Path(__file__).parent / "fonts").glob("*.ttf")):
+        font_manager.fontManager.addfont(file)
+    words = ("axes.labelsize", "axes.titlesize", "figure.labelsize", "figure.titlesize", "font.size", "legend.fontsize",
+             "legend.title_fontsize", "xtick.labelsize", "ytick.labelsize")  # fmt: skip
+    plt.rcParams.update(dict.fromkeys(words, FONT_SIZE))
     plt.rcParams.update({
+        "font.family": [FONT, "DejaVu Sans"],  # signs that the first lacks are taken from the second
+        "mathtext.fontset": "custom", "mathtext.rm": FONT, "mathtext.it": f"{FONT}:italic", "mathtext.bf": f"{FONT}:bold",
+        "mathtext.cal": f"{FONT}:italic", "mathtext.sf": FONT,
         "figure.figsize": (6.4, 4.0), "figure.dpi": 110, "figure.constrained_layout.use": True,
         "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False,
     })  # fmt: skip
@@ -191,7 +206,7 @@ def make_group_axes(n_groups=18, *, n_columns=6, width=7.4):
     fig, axes = plt.subplots(n_rows, n_columns, figsize=size, squeeze=False)
     for g, ax in enumerate(axes.flat[:n_groups]):
         ax.set(xlim=(-EXTENT, EXTENT), ylim=(-EXTENT, EXTENT), aspect="equal", xticks=[], yticks=[])
-        ax.set_title(f"{g}", fontsize=9, pad=2)
+        ax.set_title(f"{g}", pad=2)
         ax.spines[:].set(visible=True, color="#999999", linewidth=0.6)
     for ax in axes.flat[n_groups:]:
         ax.set_axis_off()
@@ -237,8 +252,7 @@ def plot_groups(values, X, y, *, kind="probability", vmax=None, size=9):
     fig.set_layout_engine("constrained", rect=(0, 0.6 / (height + 0.6), 1, height / (height + 0.6)))
     bar = fig.colorbar(image, cax=fig.add_axes((0.1, 0.45 / (height + 0.6), 0.3, 0.025)), orientation="horizontal")
     name = "probability of an attack"
-    bar.set_label(name if kind == "probability" else "sd of the probability over draws", fontsize=9)
-    bar.ax.tick_params(labelsize=8)
+    bar.set_label(name if kind == "probability" else "sd of the probability over draws")
     return fig, axes
 
 
