@@ -39,6 +39,7 @@ PSEUDO = re.compile(r":(?:not|is|where|has)\((?:[^()]|\([^()]*\))*\)")  # what i
 FORMULA = re.compile(r'<(span|div) class="math notranslate nohighlight"([^>]*)>(.*?)</\1>', flags=re.DOTALL)
 BEFORE_MARK = re.compile(r'(<span class="math notranslate nohighlight"[^>]*>[^<]*</span>)([,.;:!?)]+)')
 EQUATION_NUMBER = re.compile(r'<span class="eqno">.*?</span>', flags=re.DOTALL)
+WIDE = 560  # CSS pixels, of a picture that a phone shows in part
 LINE_HEIGHT = 2.7  # of a displayed formula, in ex; what is high adds to its line:
 HIGH = {
     r"[td]?frac(?![a-z])": 2.3,
@@ -256,10 +257,11 @@ def shrink_pictures(app, exception):
 
 
 def add_size(folder, match):
-    """The tag of a picture, with the size at which it is shown."""
+    """The tag of a picture, with the size at which it is shown, and a mark where a phone lets it scroll (book.css)."""
     width, height = measure_picture(folder / match[1])
+    wide = "data-wide " if width > WIDE else ""
     lazy = "" if "loading=" in match[0] else 'loading="lazy" '  # a picture far below is fetched when it is near
-    return match[0].replace("<img ", f'<img width="{width}" height="{height}" {lazy}', 1)
+    return match[0].replace("<img ", f'<img {wide}width="{width}" height="{height}" {lazy}', 1)
 
 
 def copy_mathjax(app, exception):

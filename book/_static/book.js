@@ -68,7 +68,8 @@ function letPicturesGrow() {
   document.body.append(dialog);
   pictures.forEach((picture) => {
     const show = () => {
-      dialog.querySelector("div").replaceChildren(Object.assign(new Image(), { src: picture.src, alt: picture.alt }));
+      const { alt, className, src } = picture;
+      dialog.querySelector("div").replaceChildren(Object.assign(new Image(), { alt, className, src }));
       dialog.showModal();
     };
     const button = document.createElement("button");

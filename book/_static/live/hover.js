@@ -168,7 +168,7 @@ class Figure {
       const { paddingLeft, paddingTop } = getComputedStyle(this.picture);
       const left = parseFloat(paddingLeft), top = parseFloat(paddingTop);
       Object.assign(this.layer.style, {
-        left: `${box.left - outer.left + left}px`, top: `${box.top - outer.top + top}px`,
+        left: `${box.left - outer.left + this.frame.scrollLeft + left}px`, top: `${box.top - outer.top + top}px`,
         width: `${box.width - 2 * left}px`, height: `${box.height - 2 * top}px`,
       });
     };
