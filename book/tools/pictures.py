@@ -141,7 +141,7 @@ def write_slider(name, label, frames):
     texts, pictures = [], []
     for value, figure, alt in frames:
         whole = BytesIO()
-        figure.savefig(whole, dpi=200)  # sharp on screens of double density; not cut, so that all have one size
+        figure.savefig(whole, dpi=2 * figure.dpi)  # as `plots.draw_png`; not cut, so that all have one size
         plt.close(figure)
         pictures.append(np.asarray(Image.open(whole).convert("RGB")))
         texts.append({"value": value, "alt": alt})
@@ -160,7 +160,7 @@ def draw_growth_curve(name, made):
         raise SystemExit(f"{page['verdict']}; a fit that fails is not shown")
     own, draws, frames = page["own"], page["draws"], []
     for k in range(len(own) - 1):
-        figure, ax = plt.subplots(figsize=(6.4, 3.8))
+        figure, ax = plt.subplots(figsize=(5.6, 3.8))
         page["draw_old"](ax)
         page["draw_chick"](own, k, ax, draws)
         ax.set(xlabel="age (days)", ylabel="weight (g)")
@@ -197,7 +197,7 @@ def draw_group_sd(name, made):
         print(factor, right, verdict)
         surface = fit["p_grid"].mean(axis=(0, 1))
         figure, _ = plots.plot_groups(surface, patients.X_train, patients.y_train)
-        figure.suptitle(f"group sds times {factor:g}: {right:.0f} % of the test points right", fontsize=10)
+        figure.suptitle(f"group sds times {factor:g}: {right:.0f} % of the test points right")
         kind = {0: "All eighteen are one and the same. ", 1: "This is what the data ask for. "}.get(factor, "")
         alt = (
             f"Eighteen class probability surfaces, group sds fixed at {factor:g} times their posterior means. "
@@ -218,7 +218,7 @@ def draw_new_category(name, made):
     new, seed, frames = page["new"], page["SEED"], []
     known = {"N(0, 1)": page["plain"], "the learned prior": page["learned"]}
     for n in (0, 1, 2, 5, 10, 20, 50):
-        figure, axes = plt.subplots(1, 2, figsize=(7.2, 4.1), sharex=True, sharey=True)
+        figure, axes = plt.subplots(1, 2, figsize=(7.1, 4.1), sharex=True, sharey=True)
         found = {}
         for ax, (prior, (mean, cholesky)) in zip(axes, known.items(), strict=True):
             if n == 0:
@@ -238,9 +238,9 @@ def draw_new_category(name, made):
             )
             if n:
                 plots.plot_points(new.X_train[:n], new.y_train[:n], ax, size=26, label=False)
-            ax.set_title(f"{prior}: {found[prior]:.0f} % right" if n else f"{prior}, before any moment", fontsize=10)
-        figure.supxlabel("first measurement (scaled)", fontsize=9)
-        figure.supylabel("second measurement (scaled)", fontsize=9)
+            ax.set_title(f"{prior}: {found[prior]:.0f} % right" if n else f"{prior}, before any moment")
+        figure.supxlabel("first measurement (scaled)")
+        figure.supylabel("second measurement (scaled)")
         frames.append((str(n), figure, describe_newcomer(n, found, len(new.y_test))))
     write_slider(name, "Labelled moments of the newcomer", frames)
 
