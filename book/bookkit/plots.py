@@ -56,8 +56,8 @@ def use_style():
     plt.rcParams.update(dict.fromkeys(words, FONT_SIZE))
     plt.rcParams.update({
         "font.family": [FONT, "DejaVu Sans"],  # signs that the first lacks are taken from the second
-        "mathtext.fontset": "custom", "mathtext.rm": FONT, "mathtext.it": f"{FONT}:italic", "mathtext.bf": f"{FONT}:bold",
-        "mathtext.cal": f"{FONT}:italic", "mathtext.sf": FONT,
+        "mathtext.fontset": "custom", "mathtext.rm": FONT, "mathtext.sf": FONT, "mathtext.bf": f"{FONT}:bold",
+        "mathtext.it": f"{FONT}:italic", "mathtext.cal": f"{FONT}:italic",
         "figure.figsize": (6.4, 4.0), "figure.dpi": 110, "figure.constrained_layout.use": True,
         "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False,
     })  # fmt: skip
