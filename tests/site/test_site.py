@@ -347,7 +347,7 @@ CUT_OFF = """columns => {
         return fills && Math.abs(e.clientWidth * high / (e.clientHeight * wide) - 1) > 0.03;
     };
     const isBeyond = e => e.getBoundingClientRect().right > innerWidth + 1
-        && getComputedStyle(e.parentElement).overflow !== "hidden";
+        && getComputedStyle(e.parentElement).overflow === "visible";  // not cut or scrolled in a box of its own
     const found = {
         "code scrolls": list("pre").filter(scrolls),
         "a short line wraps": innerWidth < 1200 ? [] :
