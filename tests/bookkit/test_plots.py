@@ -1,5 +1,6 @@
 """The figures: that each draws, puts things where they are, and always uses the same colours."""
 
+import warnings
 from io import BytesIO
 
 import matplotlib as mpl
@@ -12,6 +13,7 @@ import pytest
 from bookkit import data, plots
 from hbnn import metrics
 from matplotlib.colors import rgb_to_hsv, to_rgb, to_rgba
+from matplotlib.font_manager import findfont
 from PIL import Image
 
 
@@ -32,6 +34,13 @@ def test_a_notebook_gets_a_picture_of_twice_the_pixels_that_it_shows(ax):
     assert picture.size == (1433, 905)
     assert shown == {"width": 716, "height": 452}
     assert picture.info["dpi"] == pytest.approx((220, 220), abs=0.1)
+
+
+def test_words_are_in_the_pages_font_and_signs_that_it_lacks_in_another(ax):
+    title = ax.set_title(r"P(x ∈ A) − 0.5, and $\sigma_2 \in \mathbf{R}$")
+    assert findfont(title.get_fontproperties()).endswith("hbnn-sans-regular.ttf")
+    with warnings.catch_warnings(action="error"):
+        ax.figure.canvas.draw()
 
 
 def test_the_colours_of_a_picture_are_those_that_were_drawn(ax):
