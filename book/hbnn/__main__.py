@@ -7,6 +7,7 @@ python -m hbnn hives.csv --group hive --outcome gain --predict asked.csv --repor
 import argparse
 import os
 import re
+import signal
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -65,10 +66,13 @@ def _answer(asked: dict[str, Any]) -> int:
     from hbnn._text import join  # not before: Ctrl-C is heard from the start
     from hbnn.tables import _answer, _compare, _read, _write
 
-    def end() -> None:
+    def end(status: int = 130) -> None:
         _write.drop_parts()
-        os._exit(130)
+        os._exit(status)
 
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:  # else nohup's
+            signal.signal(number, lambda number, _: end(128 + number))
     say, left_out = partial(print, flush=True), asked.pop("leave_out")
     try:
         if asked["features"] is None:

@@ -6,6 +6,7 @@ errors over groups.
 
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -54,6 +55,8 @@ class Watch:
     """
 
     def __init__(self, progress: Progress, minutes: float | None = None, at_once: Any = None) -> None:
+        if minutes is not None and not minutes > 0:
+            raise ValueError(f"minutes={minutes!r}; wanted: a number above 0, or None")
         self.progress, self.minutes, self.at_once, self.lock = progress, minutes, at_once, threading.RLock()
         self.born = self.said = self.begun = time.monotonic()
         self.doing, self.why = "", ""
@@ -64,6 +67,7 @@ class Watch:
         self.main = threading.current_thread() is threading.main_thread()
         if self.main:
             self.before = signal.signal(signal.SIGINT, self.interrupt)
+            self.hook, sys.unraisablehook = sys.unraisablehook, self.forget
         threading.Thread(target=self.tick, daemon=True).start()
         return self
 
@@ -71,6 +75,12 @@ class Watch:
         self.ended.set()
         if self.main:
             signal.signal(signal.SIGINT, self.before)
+            sys.unraisablehook = self.hook
+
+    def forget(self, lost: Any) -> None:
+        """Say nothing of an interrupt that was swallowed: it comes again at the next step."""
+        if not issubclass(lost.exc_type, KeyboardInterrupt):
+            self.hook(lost)
 
     def __call__(self, text: str) -> None:
         """Say a line or more."""

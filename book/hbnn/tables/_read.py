@@ -598,8 +598,10 @@ def read_csv(path: Path, sep: str, encoding: str) -> pd.DataFrame:
     """A CSV file as text, indexed by line; blank lines are left out, but counted."""
     try:  # no header: pandas would give a second column of one name another name, and take a first one for an index
         lines = pd.read_csv(path, sep=sep, header=None, dtype=str, keep_default_na=False, na_values="",
-                            skip_blank_lines=False, encoding=encoding)  # fmt: skip
-    except ValueError as error:  # of pandas, or of the encoding
+                            skip_blank_lines=False, encoding=encoding, engine="c")  # fmt: skip
+    except OSError:
+        raise
+    except Exception as error:  # of pandas, of the encoding, or of what it was compressed by
         wanted = "a CSV file with names in its first line, and no more fields in any other, in "
         wanted += f"encoding={encoding!r} (Excel's own is often 'cp1252' or 'utf-16'); {SEPARATOR}. Or read it with "
         wanted += "pandas (read_excel, read_parquet) and pass the frame"

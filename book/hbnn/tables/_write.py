@@ -54,8 +54,8 @@ def check_path(
     """The path; OSError where it cannot be written, is one of the others, or holds something else."""
     path = Path(path).resolve()
     named = f"{what}={str(path)!r}"
-    if path.is_dir() or not path.parent.is_dir():
-        raise OSError(f"{named} is a folder, or in one that does not exist; wanted: a file in one that does")
+    if (path.exists() and not path.is_file()) or not path.parent.is_dir():  # a pipe would never end, a device is kept
+        raise OSError(f"{named} is no file, or in a folder that does not exist; wanted: a file in one that does")
     if not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
         raise OSError(f"{named} cannot be written; wanted: a file, in a folder, that may be")
     for name, other in (others or {}).items():
@@ -84,7 +84,7 @@ def check_paths(
 def write_beside(path: str | Path, write: Callable[[Path], object], *, what: str = "out", force: bool = False) -> None:
     """Write a file beside its place, and move it there whole; where another one came in between, it is refused."""
     path = check_path(path, what, force=force)
-    part = path.with_name(f".{path.name}.{os.getpid()}-{time.time_ns()}.part")
+    part = path.with_name(f".hbnn-{os.getpid()}-{time.time_ns()}.part")  # the name may be as long as names may be
     _parts.add(part)
     try:
         write(part)
