@@ -18,7 +18,7 @@ except ImportError as e:
     raise ImportError('estimators need scikit-learn: pip install "hbnn[tables]"') from e
 
 from hbnn._types import Array, Floats
-from hbnn.tables._fit import MOST, RUN, Compiled, Sampler, compile_network, fit_network
+from hbnn.tables._fit import MOST, Compiled, Sampler, compile_network, fit_network
 from hbnn.tables._predict import Prediction, predict, score_rows, tabulate_predictions
 from hbnn.tables._read import NUMBERS, AskedKind, Table, read_table
 
@@ -63,8 +63,8 @@ class _Network(BaseEstimator):
         """Learn from rows; warns where the chains do not say what is predicted of them exactly enough."""
         rows = self._read(X, y, new=True)
         self.seed_ = int(check_random_state(self.random_state).randint(2**31 - 1))
-        network, sampler = _compile_cached(rows, self.n_units), RUN | dict(self.sampler or {})
-        self.fit_ = fit_network(rows, seed=self.seed_, network=network, sampler=sampler, asked=rows, most=MOST)
+        network = _compile_cached(rows, self.n_units)
+        self.fit_ = fit_network(rows, seed=self.seed_, network=network, sampler=self.sampler, asked=rows, most=MOST)
         if self.fit_.precision is not None and not self.fit_.precision.usable:
             warnings.warn(str(self.fit_.precision), ConvergenceWarning, stacklevel=2)
         return self

@@ -28,12 +28,12 @@ from hbnn.tables._predict import (
     score_rows,
     tabulate_predictions,
 )
-from hbnn.tables._read import Schema, Split, Table, example_frame, make_folds, read_table, split_rows
+from hbnn.tables._read import Table, example_frame, make_folds, read_table, split_rows
 from hbnn.tables._write import load_fit, save_fit, write_predictions
 
 __all__ = [
-    "NETWORK", "RIVALS", "SHORT_SAMPLER", "Comparison", "Prediction", "Schema", "Split", "Table", "answer",
-    "build_network", "compare_rivals", "compile_network", "example_frame", "fit_network", "fit_rival", "load_fit",
-    "make_folds", "predict", "predict_new_group", "predict_rows", "read_table", "save_fit", "score_rows", "split_rows",
+    "NETWORK", "RIVALS", "SHORT_SAMPLER", "Comparison", "Prediction", "Table", "answer", "build_network",
+    "compare_rivals", "compile_network", "example_frame", "fit_network", "fit_rival", "load_fit", "make_folds",
+    "predict", "predict_new_group", "predict_rows", "read_table", "save_fit", "score_rows", "split_rows",
     "tabulate_predictions", "write_predictions",
 ]  # fmt: skip

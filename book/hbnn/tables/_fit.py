@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -67,9 +67,8 @@ RIVALS = {  # the simplest first
 }
 NAMES = RIVALS | {NETWORK: "the hierarchical network"}
 SAMPLED: dict[str, dict[str, Any]] = {LINE: {"n_units": 0}, NETWORK: {}}  # by NUTS; options of `build_network`
-SAMPLER: dict[str, Any] = {"chains": 4, "draws": 2000, "tune": 1000, "target_accept": 0.95}
+RUN: dict[str, Any] = {"chains": 4, "draws": 500, "tune": 500, "target_accept": 0.95}
 SHORT_SAMPLER: dict[str, Any] = {"chains": 2, "draws": 300, "tune": 400, "target_accept": 0.9}  # in each fold
-RUN: dict[str, Any] = {"chains": 4, "draws": 500, "tune": 500, "target_accept": 0.95}  # of a network that is handed out
 MOST = 3  # runs of it
 KEPT = 1000  # draws
 LEAST_ROWS = 10  # of each class, for a network
@@ -92,9 +91,7 @@ UNSEEN = 1e-3  # probability of a class that was not among the training rows, be
 # --- the network, typed in PyMC
 
 
-def build_network(
-    rows: Table, *, n_units: int | None = None, vary: Literal["all", "readout"] | None = None
-) -> "pm.Model":
+def build_network(rows: Table, *, n_units: int | None = None) -> "pm.Model":
     """A network with one hidden layer of tanh units for each group of a table; or a hierarchical line, without one.
 
     Features, and a real outcome, are standardised over all rows. Weights are mu + sd z. A second group adds a level,
@@ -142,9 +139,6 @@ def build_network(
     check_network(rows)
     n_units = (10 if rows.kind == "binary" else 6) if n_units is None else n_units
     check_count(n_units, "n_units", least=0)
-    vary = ("all" if rows.kind == "binary" else "readout") if vary is None else vary
-    if vary not in ("all", "readout"):
-        raise ValueError(f"vary={vary!r}; wanted: 'all' or 'readout'")
     scales = Scales.measure(rows)
     coords = {"group": rows.groups, "feature": rows.features} | ({"hidden": range(n_units)} if n_units else {})
     coords |= {"second_group": rows.second_groups} if rows.second_group is not None else {}
@@ -165,7 +159,7 @@ def build_network(
         g, seen = pm.Data("g", rows.group, dims="obs"), pm.Data("seen", scales.scale_outcome(rows), dims="obs")
         if not n_units:
             h = X
-        elif vary == "all":
+        elif rows.kind == "binary":
             z1 = (X[:, :, None] * differ("w1", "feature", "hidden")[g]).sum(axis=1)
             h = pm.math.tanh(z1 + differ("b1", "hidden")[g])
         else:
@@ -258,7 +252,7 @@ def fit_network(
     index : array, optional
         (obs,) places of the rows to learn from; default: all.
     sampler : dict, optional
-        What to change in the settings chains, draws, tune and target_accept.
+        What to change in 4 chains of 500 draws: chains, draws, tune and target_accept.
     asked : Table, optional
         Rows to be predicted, of known groups or new ones; at up to 200 of them the precision is measured, which says
         whether the chains agree.
@@ -290,9 +284,9 @@ def fit_network(
 
     check_seed(seed)
     check_network(rows)
-    settings = SAMPLER | dict(sampler or {})
-    if len(settings) > len(SAMPLER) or settings["chains"] < 2 or settings["draws"] < 4:
-        wanted = f"some of {', '.join(SAMPLER)}; at least 2 chains of 4 draws, which can be compared"
+    settings = RUN | dict(sampler or {})
+    if len(settings) > len(RUN) or settings["chains"] < 2 or settings["draws"] < 4:
+        wanted = f"some of {', '.join(RUN)}; at least 2 chains of 4 draws, which can be compared"
         raise ValueError(f"sampler={sampler!r}; wanted: {wanted}")
     network = compile_network(rows) if network is None else network
     used = rows if index is None else rows.take(index)

@@ -53,15 +53,7 @@ SEPARATOR = "pass sep=';' or sep='\\t' where these separate columns, and decimal
 
 @dataclass(frozen=True, kw_only=True)
 class Schema:
-    """What the columns of a table were taken for: tables and fits have it, and rows that come later are read by it.
-
-    Examples
-    --------
-    Goes on from `read_table`.
-
-    >>> isinstance(rows, tables.Schema), rows.classes
-    (True, ('no', 'yes'))
-    """
+    """What the columns of a table were taken for: tables and fits have it, and rows that come later are read by it."""
 
     features: tuple[str, ...]
     groups: tuple[str, ...]  #: sorted, as numbers where they are numbers; of a fit, those with rows in it
@@ -726,15 +718,7 @@ def example_frame() -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Split:
-    """Rows for training and for testing, by group and scaled, as a network for groups takes them.
-
-    Examples
-    --------
-    Goes on from `split_rows`.
-
-    >>> split.groups, split.features
-    (('a', 'b', 'c'), ('rain',))
-    """
+    """Rows for training and for testing, by group and scaled, as a network for groups takes them."""
 
     X_train: list[Floats]  #: (obs, feature) of each group: (value - center) / width
     y_train: list[Array]  #: (obs,) of each group, as in `Table`

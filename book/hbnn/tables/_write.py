@@ -203,9 +203,7 @@ def load_fit(path: str | Path) -> Fit:
     texts["levels"] = {name: tuple(words) for name, words in told["levels"].items()}
     texts["ordered"] = "start" in arrays
     scales = Scales(arrays.pop("center"), arrays.pop("width"), texts.pop("level"), texts.pop("spread"))
-    return Fit(
-        draws={name: values for name, values in arrays.items() if name != "chain_weights"}, scales=scales, **texts
-    )
+    return Fit(draws=arrays, scales=scales, **texts)
 
 
 # --- the answer, and its report
