@@ -2,7 +2,6 @@
 
 import os
 import tempfile
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +21,6 @@ from hbnn.tables._fit import (
     NAMES,
     NETWORK,
     RIVALS,
-    RUN,
     SAMPLED,
     Progress,
     Rival,
@@ -214,16 +212,15 @@ class _Run:
         watch(f"{advice}\n{found}")
         if self.done is None:
             watch("(lpd: log score of rows that a model had not seen, nats per row; higher is better)")
-        if self.done is not None and chosen == self.done.model:
+        elif chosen == self.done.model:
             advice += self.doubt(chosen, self.done.fitted, found)
             self.done = replace(self.done, comparison=found, advice=advice)
-        else:
+        if self.done is None or chosen != self.done.model:
             watch.step(f"fitting {NAMES[chosen]} to all rows")
             fitted = self.sample(compiled[chosen]) if chosen in compiled else Rival(chosen, rows, self.seed)
             if doubt := self.doubt(chosen, fitted, found):
                 watch(doubt.strip())
-            self.write(Answer(rows=rows, comparison=found, advice=advice + doubt, model=chosen,
-                              predictions=found.lpd["rows"], fitted=fitted, seed=self.seed))  # fmt: skip
+            self.write(Answer(rows, found, advice + doubt, chosen, found.lpd["rows"], fitted, self.seed))
         done = self.done
         if self.paths["report"] is not None and done is not None:
             self.put("report", lambda path: done.write_report(path, force=self.force))
@@ -233,14 +230,8 @@ class _Run:
 
     def sample(self, network: Any) -> Fit:
         """Chains of the network, until its predictions are exact; interrupted, those that are whole."""
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", UserWarning)
-            fit = fit_network(
-                self.rows, seed=self.seed, network=network, sampler=RUN, asked=self.asked, most=MOST,
-                cores=self.cores, progress=self.watch,
-            )  # fmt: skip
-        for warning in caught:
-            self.watch(str(warning.message))
+        how: dict[str, Any] = {"asked": self.asked, "most": MOST, "cores": self.cores, "progress": self.watch}
+        fit = fit_network(self.rows, seed=self.seed, network=network, **how)
         self.watch(str(fit.precision))
         return fit
 

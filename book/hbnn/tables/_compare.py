@@ -327,15 +327,11 @@ def cross_validate(
             if each is not None and left is not None and done == 1 and (left > 3 or name in compiled):
                 watch(f"  {NAMES[name]}: {_say_left(left, each, name in compiled, cores)}")
             train, test = np.flatnonzero(folds[part] != k), np.flatnonzero(folds[part] == k)
-            how: dict[str, Any] = {"seed": seed, "new_groups": part == "groups"}
-            held = rows.take(test)
+            held, how = rows.take(test), {"sampler": sampler} if name == NETWORK else {}
             if name in compiled:
-                predicted = predict_fold(
-                    rows, train, held, network=compiled[name], cores=cores,
-                    sampler=sampler if name == NETWORK else None, **how,
-                )  # fmt: skip
+                predicted = predict_fold(rows, train, held, seed=seed, network=compiled[name], cores=cores, **how)
             else:
-                predicted = fit_rival(name, rows, train, test, **how)
+                predicted = fit_rival(name, rows, train, test, seed=seed, new_groups=part == "groups")
             lpd[part].loc[test, name] = score_rows(predicted, held)
             loss[part].loc[test, name] = _find_losses(predicted, held)
             levels[part].loc[test, name] = _find_levels(predicted, held)

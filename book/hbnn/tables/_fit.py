@@ -315,7 +315,8 @@ def fit_network(
         fit, n_chains = Fit(draws=flat, scales=scales, **schema), len(posterior["w2"])
         if asked is None:
             break
-        predicted = predict(fit, _pick_rows(asked, 200), seed=seed)
+        some = np.unique(np.linspace(0, len(asked.values) - 1, 200).astype(int))
+        predicted = predict(fit, asked.take(some), seed=seed)
         parts: Any = (x if x is None else x.reshape(n_chains, -1, *x.shape[1:]) for x in predicted.to_unit())
         fit = replace(fit, precision=(precision := measure_precision(*parts)))
         if precision.usable or cut:
@@ -326,7 +327,7 @@ def fit_network(
             runs = f"one more run takes {more}" if left == 1 else f"up to {left} more runs take {more}"
             progress(f"  {n_chains} chains: {found}; {runs}")
     if cut:
-        warnings.warn(f"Interrupted: the {n_chains} chains that are whole are used.", stacklevel=2)
+        (progress or warnings.warn)(f"Interrupted: the {n_chains} chains that are whole are used.")
     kept = slice(None, None, -(-len(flat["w2"]) // KEPT))
     return replace(fit, draws={name: values[kept].copy() for name, values in flat.items()})
 
@@ -342,11 +343,6 @@ def _read_weights(tree: "xr.DataTree", there: Places) -> Weights:
         z = posterior.pop("c_z")
         posterior["c"] = match_axes(posterior["c_sd"], z) * z
     return {name: values for name, values in posterior.items() if not name.endswith("__")}
-
-
-def _pick_rows(rows: Table, most: int) -> Table:
-    """At most so many rows, from all over the table."""
-    return rows.take(np.unique(np.linspace(0, len(rows.values) - 1, most).astype(int)))
 
 
 # --- rivals
@@ -406,20 +402,17 @@ def fit_rival(
     check_rivals((name,))
     if name == LINE:
         network = compile_network(rows, **SAMPLED[LINE])
-        return predict_fold(rows, train, rows.take(test), seed=seed, new_groups=new_groups, network=network)
+        return predict_fold(rows, train, rows.take(test), seed=seed, network=network)
     learner, rng = _Learner(name, rows, train, seed, new_groups), np.random.default_rng(seed)
     return learner.predict(rows.take(test), *((rng, DRAWS) if name == "smooth" and not new_groups else ()))
 
 
 def predict_fold(
-    rows: Table, train: Places, held: Table, *, seed: int, new_groups: bool, network: "Compiled",
-    sampler: Sampler = None, cores: int = 1,
-) -> Prediction:  # fmt: skip
+    rows: Table, train: Places, held: Table, *, seed: int, network: "Compiled", sampler: Sampler = None, cores: int = 1
+) -> Prediction:
     """Of held-out rows: by the networks or lines of their groups, or by ones drawn for groups that were left out."""
     short = SHORT_SAMPLER | dict(sampler or {})
     known = fit_network(rows, seed=seed, network=network, index=train, sampler=short, cores=cores)
-    if new_groups and {rows.groups[g] for g in np.unique(held.group)} & set(known.groups):
-        raise RuntimeError("a group stands on both sides of a fold; this is a mistake in hbnn.tables: report it")
     return predict(known, held, seed=seed)
 
 
@@ -446,26 +439,22 @@ class Rival:
         """Predictions of rows, by draws of the coefficients; of trees, and of very many coefficients, by one fit."""
         is_new = find_groups(asked, self.rows.features, self.rows.groups, new=True) < 0
         rng, n = np.random.default_rng(self.seed), 20 if is_many(len(self.rows.group), self.rows) else DRAWS
-        places: list[Places] = []
-        draws: list[Floats] = []
-        noises: list[Any] = []
+        parts = []
         for new in np.unique(is_new):
-            places.append(np.flatnonzero(is_new == new))
-            learner, held = self.new if new else self.known, asked.take(places[-1])
+            learner, held = self.new if new else self.known, asked.take(is_new == new)
             part = learner.predict(held, rng, n)
-            noise = None if part.noise is None else np.broadcast_to(part.noise, part.draws.shape)
             if new and len(part.draws) > 1 and self.rows.kind in ("real", "share"):
                 own = min(self.known.sd, learner.noise)
                 level = rng.normal(0, np.sqrt(learner.noise**2 - own**2), (len(part.draws), len(asked.groups)))
-                part, noise = replace(part, draws=part.draws + level[:, held.group]), np.full_like(part.draws, own)
-            draws.append(part.draws)
-            noises.append(noise)
-        most = max(len(each) for each in draws)  # of too many coefficients there is one alone
-        draws = [np.resize(each, (most, *each.shape[1:])) for each in draws]
-        noises = [each if each is None else np.resize(each, (most, *each.shape[1:])) for each in noises]
-        order = np.argsort(np.concatenate(places))
-        noise = None if noises[0] is None else np.concatenate(noises, axis=1)[:, order]
-        return replace(part, draws=np.concatenate(draws, axis=1)[:, order], noise=noise)
+                part = replace(part, draws=part.draws + level[:, held.group], noise=np.full((len(level), 1), own))
+            parts.append(part)
+        most, order = max(len(part.draws) for part in parts), np.argsort(np.argsort(is_new, kind="stable"))
+
+        def put_together(name: str) -> Floats:  # of too many coefficients there is one draw alone
+            each = [np.broadcast_to(getattr(part, name), part.draws.shape) for part in parts]
+            return np.concatenate([np.resize(x, (most, *x.shape[1:])) for x in each], axis=1)[:, order]
+
+        return replace(part, draws=put_together("draws"), noise=None if part.noise is None else put_together("noise"))
 
 
 def _fit_spline(x: Floats) -> Callable[[Floats], Floats]:

@@ -253,8 +253,7 @@ def read_table(
         parts = frame[of].apply(_to_text)
         lost = (frame[of].isna() | parts.isin(NOTHING)).any(axis=1)
         frame = frame.assign(**{", ".join(of): parts.agg(", ".join, axis=1).mask(lost)})
-    columns = {"group": ", ".join(map(str, of)), "outcome": outcome}
-    columns |= {"second_group": second_group} if second_group is not None else {}
+    columns = {"group": ", ".join(map(str, of)), "outcome": outcome, "second_group": second_group}
     doubtful = decimal is None and unit == "line" and sep != ","
     return _Reader(frame, list(features), columns, unit, decimal or ".", doubtful, like).read(kind, classes, ids, name)
 
@@ -287,14 +286,14 @@ class _Reader:
         frame, columns, outcome = self.frame, self.columns, self.columns["outcome"]
         for feature in self.features:
             self.read_feature(feature)
-        for of in filter(None, (columns["group"], columns.get("second_group"))):
+        for of in filter(None, (columns["group"], columns["second_group"])):
             wanted = "a name or number in each row, none called NA or None"
             self.complain(f"group {of!r}", self.missing[of], "is missing", wanted)
         told: dict[str, Any] = {"y": None} if outcome is None else self.read_outcome(outcome, kind, classes)
         if self.complaints:
             raise Refused(*self.complaints, where=name)
         groups, group = _number_groups(self.text[columns["group"]])
-        second = columns.get("second_group")
+        second = columns["second_group"]
         seconds, second_group = _number_groups(self.text[second]) if second else ((), None)
         rows = Table(
             values=np.column_stack([*self.values.values()]), features=tuple(self.values), group=group, groups=groups,

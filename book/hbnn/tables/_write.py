@@ -209,7 +209,7 @@ def load_fit(path: str | Path) -> Fit:
 # --- the answer, and its report
 
 
-@dataclass(frozen=True, repr=False, kw_only=True)
+@dataclass(frozen=True, repr=False)
 class Answer:
     """What `answer` found: the rows, the scores, the advice, and predictions as they stand in the file."""
 
