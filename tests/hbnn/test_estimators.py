@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from hbnn import HierarchicalClassifier, HierarchicalRegressor, Refused, estimators, tables
-from hbnn.tables import _fit, _predict
+from hbnn.tables import _fit, _predict, _read
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_predict, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -33,7 +33,7 @@ def fit_lines(rows, *, seed, **_):
         draws[name] = each + 0.01 * rng.normal(size=(n, *each.shape))
     if rows.second_group is not None:
         draws |= {"c": rng.normal(size=(n, len(rows.second_groups))), "c_sd": np.ones(n)}
-    schema = {part.name: getattr(rows, part.name) for part in fields(tables.Schema)} | {"ordered": False}
+    schema = {part.name: getattr(rows, part.name) for part in fields(_read.Schema)} | {"ordered": False}
     return _predict.Fit(draws=draws, scales=scales, **schema)
 
 

@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 from hbnn import tables
-from hbnn.tables._predict import Fit, Scales
+from hbnn.tables._predict import Fit, Precision, Scales
 from hbnn.tables._read import NUMBERS
-from studies import advice
 
 
 def make_people():
@@ -45,12 +44,6 @@ def read_kind(kind, **changes):
     return read_tenants(frame, "y", kind=kind, **changes)
 
 
-def read_known(kind, seed, **changes):
-    """An invented table whose right advice is known."""
-    frame = advice.make_known(kind, seed, **changes)
-    return tables.read_table(frame, group="g", features=["a", "b"], outcome="y")
-
-
 def make_table(y, n_groups, n_rows=20, seed=0):
     """Rows of groups with two features and an outcome, a function of (row,) places of groups."""
     rng, g = np.random.default_rng(seed), np.repeat(np.arange(n_groups), n_rows)
@@ -82,6 +75,14 @@ def make_fit(kind="binary", n_groups=4, n_draws=400, hidden=3, seed=0, spread=0.
         scales=Scales(np.array([1.0, 2.0]), np.array([2.0, 0.5]), level, width),
         share=(100.0, 0.01) if kind == "share" else None,
     )  # fmt: skip
+
+
+def fit_made_up(rows, *, index=slice(None), asked=None, **_):
+    """In the place of chains: weights from their prior, of the groups that are there."""
+    own = np.unique(rows.group[index])
+    made = replace(make_fit("real", n_groups=len(own), n_draws=60), groups=tuple(rows.groups[g] for g in own))
+    ones = np.ones(3)
+    return made if asked is None else replace(made, precision=Precision(ones, ones, ones))
 
 
 def make_rows(fit, n=8, group="new", labels=True, seed=1):

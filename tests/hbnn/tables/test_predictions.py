@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 from bookkit import models
-from hbnn import metrics, prediction, tables
+from hbnn import prediction, tables
 from hbnn.tables import _compare, _predict
 from made import make_fit, make_people, make_rows, read_tenants
 from scipy.special import expit
@@ -64,22 +64,14 @@ def test_every_kind_has_its_columns_can_be_written_twice_and_leaves_empty_what_o
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "p.csv"), found, check_dtype=False)
     assert [path.name for path in tmp_path.iterdir()] == ["p.csv"]
     assert ((found["low"] <= found["high"]) & (found["ignorance"] > 0)).all()
+    if kind == "binary":
+        np.testing.assert_allclose(found[["low", "high"]].T, np.quantile(predicted.draws, [0.05, 0.95], axis=0))
     noise = None if predicted.noise is None else predicted.noise[:1]
     one = tables.tabulate_predictions(rows, replace(predicted, draws=predicted.draws[:1], noise=noise))
     empty = ["ignorance", *(["mean_low", "mean_high"] if names is NUMBER else ["low", "high"])]
     assert sorted(one.columns[one.isna().all()]) == sorted(empty)
     with pytest.raises(ValueError, match="7 rows; wanted: 8"):
         tables.tabulate_predictions(rows, replace(predicted, draws=predicted.draws[:, 1:]))
-
-
-def test_probabilities_have_an_interval_of_draws_and_two_kinds_of_uncertainty():
-    rows = tables.read_table(make_people(), **GOOD)
-    draws = np.random.default_rng(0).uniform(size=(2, 5, 62))
-    found, flat = tables.tabulate_predictions(rows, draws, interval=0.8), draws.reshape(-1, 62)
-    expected = {"probability": flat.mean(axis=0)} | metrics.split_uncertainty(flat)
-    expected |= {"low": np.quantile(flat, 0.1, axis=0), "high": np.quantile(flat, 0.9, axis=0)}
-    for name in CLASS:
-        np.testing.assert_allclose(found[name], expected[name])
 
 
 # --- intervals of numbers

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 from hbnn import tables
 from hbnn.tables import _fit
-from made import make_fit, make_rows, make_table, make_tenants, read_known, read_tenants
+from made import make_table, make_tenants, read_tenants
+from studies.advice import read_known
 
 FAST = ("line", "quadratic")
 KINDS = ("moved", "rent", "by")
@@ -23,10 +24,10 @@ def split(n, part=4):
     return np.flatnonzero(np.arange(n) % part > 0), np.arange(0, n, part)
 
 
-def score_rivals(rows, test, names=FAST, **options):
-    where = np.arange(len(rows.group))
-    train, test = where[~np.isin(where, test)], np.asarray(test)
-    found = [tables.fit_rival(name, rows, train, test, seed=0, **options) for name in names]
+def score_lines(rows, group):
+    """Log scores of a line and of a quadratic for a group that was left out."""
+    train, test = np.flatnonzero(rows.group != group), np.flatnonzero(rows.group == group)
+    found = [tables.fit_rival(name, rows, train, test, seed=0, new_groups=True) for name in FAST]
     return [tables.score_rows(each, rows.take(test)).mean() for each in found]
 
 
@@ -134,18 +135,13 @@ def test_no_rival_learns_from_the_rows_that_it_predicts(monkeypatch, most):
 
 
 def test_a_class_of_one_group_alone_can_be_left_out_with_it_and_of_two_groups_one():
+    """With the errors of inner folds without a class for scores, the strongest penalty would win in the last table."""
     rows = make_table(lambda g, rng: np.where(g == 2, "yes", "no"), n_groups=6)
-    assert score_rivals(rows, np.flatnonzero(rows.group == 2), new_groups=True) == pytest.approx([np.log(1 / 1001)] * 2)
-    assert min(score_rivals(rows, np.flatnonzero(rows.group == 0), new_groups=True)) > np.log(0.5)
-    rows = make_table(lambda g, rng: rng.normal(size=g.size), n_groups=2)
-    assert min(score_rivals(rows, np.flatnonzero(rows.group == 0), new_groups=True)) > -2
-
-
-def test_settings_are_tuned_where_a_class_is_missing_in_an_inner_fold():
-    """With the errors of such folds taken for scores, the strongest penalty would win, whatever the data say."""
+    assert score_lines(rows, 2) == pytest.approx([np.log(1 / 1001)] * 2)
+    assert min(score_lines(rows, 0)) > np.log(0.5)
+    assert min(score_lines(make_table(lambda g, rng: rng.normal(size=g.size), n_groups=2), 0)) > -2
     rows = make_table(lambda g, rng: np.where(g == 3, "c", np.where(rng.random(g.size) < 0.5, "a", "b")), 12)
-    bent = replace(rows, values=rows.values + 3 * np.eye(3)[rows.y][:, :2])
-    assert score_rivals(bent, np.flatnonzero(rows.group == 0), ("line",), new_groups=True)[0] > np.log(0.8)
+    assert score_lines(replace(rows, values=rows.values + 3 * np.eye(3)[rows.y][:, :2]), 0)[0] > np.log(0.8)
 
 
 def test_more_groups_than_trees_can_tell_apart_are_told_apart_by_their_means(monkeypatch):
@@ -153,15 +149,3 @@ def test_more_groups_than_trees_can_tell_apart_are_told_apart_by_their_means(mon
     rows = make_table(lambda g, rng: np.random.default_rng(1).normal(0, 5, 300)[g] + rng.normal(size=g.size), 300, 6)
     error = tables.fit_rival("trees", rows, np.arange(1, 1800), np.arange(1), seed=0).noise
     assert error < 2.5  # levels differ by 5, noise is 1: by number the error would stay near 5
-
-
-def test_a_group_on_both_sides_of_a_fold_is_noticed_and_an_unknown_rival_is_refused(monkeypatch):
-    fake = make_fit("real")
-    rows = make_rows(fake, group=None)
-    monkeypatch.setattr(_fit, "fit_network", lambda *a, **k: fake)
-    with pytest.raises(RuntimeError, match="both sides"):
-        _fit.predict_fold(rows, np.arange(8), rows, seed=0, new_groups=True, network=None)
-    with pytest.raises(ValueError, match="rivals='line'; wanted: some of 'line'"):
-        tables.compare_rivals(rows, seed=0, rivals="line")
-    with pytest.raises(ValueError, match="wanted: some of 'line'"):
-        tables.fit_rival("forest", rows, np.arange(4), np.arange(4, 8), seed=0)

@@ -5,7 +5,8 @@ import re
 import numpy as np
 import pytest
 from hbnn import tables
-from made import make_people, make_tenants, read_known
+from made import make_people, make_tenants
+from studies.advice import read_known
 
 
 def read(frame):
