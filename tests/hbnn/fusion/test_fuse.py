@@ -521,15 +521,14 @@ def test_biases_of_the_last_layer_are_inside_of_the_network_and_nothing_else_is(
 
 
 @pytest.mark.parametrize("kind", ["real", "binary", "classes"])
-@pytest.mark.parametrize("vary", ["all", "readout"])
 @pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.slow), 2])
-def test_the_models_of_tables_are_fused_with_their_levels(kind, vary, size):
+def test_the_models_of_tables_are_fused_with_their_levels(kind, size):
     n = 45
     frame = pd.DataFrame({"a": rng.normal(size=n), "b": rng.normal(size=n), "group": rng.permutation(list("xyz") * 15)})
     outcome = {"real": rng.normal(size=n), "binary": [0, 1, 1] * 15, "classes": list("klm") * 15}[kind]
     columns = {"group": "group", "features": ["a", "b"][:size], "outcome": "outcome", "kind": kind}
     table = tables.read_table(frame.assign(outcome=outcome), **columns)
-    model = tables.build_network(table, vary=vary, n_units=size)
+    model = tables.build_network(table, n_units=size)
     fast = fuse(model, check=False)
     ends = ancestors([*fast.basic_RVs, *fast.potentials])
     (op,) = {v.owner.op for v in ends if is_made_by(v, NetworkOutput | NetworkLogLik)}
