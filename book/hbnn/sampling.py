@@ -543,8 +543,8 @@ def sample_nuts(
         return run.wait()
     except KeyboardInterrupt:
         kept = None
-        with contextlib.suppress(ValueError, ArithmeticError, LookupError):  # where nutpie has no draws yet
-            kept = _keep_whole(run.abort(), draws)
+        with contextlib.suppress(ValueError, ArithmeticError, LookupError), warnings.catch_warnings(action="ignore"):
+            kept = _keep_whole(run.abort(), draws)  # nothing where nutpie has no draws yet
         raise Interrupted(kept) from None
 
 

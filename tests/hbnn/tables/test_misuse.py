@@ -24,6 +24,7 @@ from made import fit_made_up, make_people
 from studies import advice
 
 HERE = os.environ | {"PYTHONPATH": os.pathsep.join(map(os.path.abspath, filter(None, sys.path)))}  # for children
+BOTH = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
 ASKED = ["t.csv", "--group", "g", "--outcome", "y", "--rivals", "line"]
 
 
@@ -261,14 +262,14 @@ sys.exit(main({asked}))
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("says", "delay", "draws"),
-    [("compile", 3, 500), ("line, fit 1", 1, 500), ("network, fit 1", 1, 500), ("fitting the", 8, 10**5)],
+    [("compile", 3, 500), ("line: about", 0, 500), ("network, fit 1", 1, 500), ("fitting the", 8, 10**5)],
 )
 def test_a_command_that_samples_is_stopped_from_outside(says, delay, draws):
     """The whole command, and nutpie's own threads."""
     rivals = ["line", "hierarchical line"] if "line" in says else ["line"]
     asked = [*ASKED[:-1], *rivals, "--model", "network", "--out", "p.csv"]
     program = SAMPLED.format(draws=draws, asked=asked)
-    child = subprocess.Popen([sys.executable, "-u", "-c", program], env=HERE, stdout=subprocess.PIPE, text=True)
+    child = subprocess.Popen([sys.executable, "-u", "-c", program], env=HERE, text=True, **BOTH)
     for line in child.stdout:
         if says in line and "fitting a line" not in line:
             threading.Timer(delay, lambda: child.send_signal(signal.SIGINT)).start()
@@ -276,4 +277,5 @@ def test_a_command_that_samples_is_stopped_from_outside(says, delay, draws):
     rest = child.stdout.read()
     assert child.wait(timeout=300) == 130, rest
     assert "Interrupted: p.csv has the predictions of" in rest
+    assert "Warning" not in rest
     assert len(pd.read_csv("p.csv")) == 64
