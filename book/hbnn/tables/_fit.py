@@ -94,12 +94,13 @@ UNSEEN = 1e-3  # probability of a class that was not among the training rows, be
 def build_network(rows: Table, *, n_units: int | None = None) -> "pm.Model":
     """A network with one hidden layer of tanh units for each group of a table; or a hierarchical line, without one.
 
-    Features, and a real outcome, are standardised over all rows. Weights are mu + sd z. A second group adds a level,
-    "c", normal about 0. Counts are negative binomial: the output is the log of their mean, from that of all rows, and
-    rates vary by a share of themselves, "noise", whose half-normal prior is highest at the Poisson (Simpson et al.,
-    2017). Of ordered classes the output is one number, and classes are what lies between cutpoints on its line
-    (McCullagh, 1980), a priori uniform on the simplex where it is 0. Slopes of a line have priors of sd 2.5 (Westfall,
-    2017), as Bambi has.
+    Features, and a real outcome, are standardised over all rows. Weights are mu + sd z: of all layers for two classes,
+    else of the read-out alone, as chains rarely agree where hidden weights of each group's own are asked of numbers or
+    several classes. A second group adds a level, "c", normal about 0. Counts are negative binomial: the output is the
+    log of their mean, from that of all rows, and rates vary by a share of themselves, "noise", whose half-normal prior
+    is highest at the Poisson (Simpson et al., 2017). Of ordered classes the output is one number, and classes are what
+    lies between cutpoints on its line (McCullagh, 1980), a priori uniform on the simplex where it is 0. Slopes of a
+    line have priors of sd 2.5 (Westfall, 2017), as Bambi has.
 
     Parameters
     ----------
@@ -107,9 +108,6 @@ def build_network(rows: Table, *, n_units: int | None = None) -> "pm.Model":
     n_units : int, optional
         Hidden units; default 6 for numbers and for several classes, 10 for two. With 0, each group has a line: a level,
         and slopes unless there are several classes or more than 6 features; each with a group sd of its own.
-    vary : {"all", "readout"}, optional
-        The layers that differ between groups; default "all" for two classes, else "readout": if hidden weights of each
-        group's own are asked of numbers or several classes, chains rarely agree.
 
     Returns
     -------
