@@ -19,9 +19,8 @@ OURS = "group|outcome|second_group|features|ids|kind|classes|predict|rivals|mode
 
 def _speak(text: object) -> str:
     """A message in the command's own language: --kind counts, and not kind='counts'."""
-    text = re.sub(r", or answer\(.*?, \.\.\.\)", "", str(text))
     told = re.sub(
-        rf"\b({OURS})=('[^']*'|\[…\]|\([^)]*\)|\[[^\]]*\])", lambda m: f"--{m[1].replace('_', '-')} {m[2]}", text
+        rf"\b({OURS})=('[^']*'|\[…\]|\([^)]*\)|\[[^\]]*\])", lambda m: f"--{m[1].replace('_', '-')} {m[2]}", str(text)
     )
     return re.sub(r"--kind '(\w+)'", r"--kind \1", told).replace("force=True", "--force")
 
@@ -41,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--ids", nargs="+", default=[], help="columns to carry along to the predictions")
     add("--kind", help="of the outcome, where it is not plain: binary, real, classes, ordered, counts or share")
     add("--classes", nargs="+", help="words of the outcome, from low to high for --kind ordered")
-    add("--predict", help="a CSV file with rows to predict; default: the table itself")
+    add("--predict", help="a CSV file with rows to predict; default: rows without an outcome, or all")
     add("--rivals", nargs="+", metavar="NAME", help="line, 'hierarchical line', quadratic, smooth, trees; default: all")
     add("--model", help="whose predictions are wanted: network, or a rival; default: whoever is advised")
     add("--out", default="predictions.csv", help="default: %(default)s")

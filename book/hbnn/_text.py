@@ -15,7 +15,9 @@ def join(words: Iterable[str], limit: int = 20) -> str:
 
 def guess(name: str, names: Iterable[str]) -> str:
     """Ask for the nearest spelling, where one is near."""
-    near = difflib.get_close_matches(name, names, n=1)
+    names = list(names)
+    alike = [other for other in names if other.casefold() == name.casefold()]
+    near = alike or difflib.get_close_matches(name, names, n=1)
     return f". Did you mean {near[0]!r}?" if near else ""
 
 

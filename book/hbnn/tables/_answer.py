@@ -2,17 +2,20 @@
 
 import os
 import tempfile
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from hbnn._checks import check_seed
 from hbnn._refused import Refused
 from hbnn._text import join
-from hbnn.tables._compare import OVER, Comparison, Watch, cross_validate
+from hbnn._types import Floats
+from hbnn.tables._compare import OVER, Comparison, Watch, cross_validate, guess_run
 from hbnn.tables._fit import (
     LINE,
     MANY_GROUPS,
@@ -31,7 +34,7 @@ from hbnn.tables._fit import (
     is_many,
 )
 from hbnn.tables._predict import Fit, check_names, name_figures
-from hbnn.tables._read import Over, Source, Table, check_rows, read_table, say_rows
+from hbnn.tables._read import Over, Source, Table, check_rows, part_rows, read_table, say_rows
 from hbnn.tables._write import Answer, check_paths, save_fit, write_predictions
 
 
@@ -66,7 +69,8 @@ def answer(
         As in `read_table`: `group` and `features`, and what else it is told.
     seed : int
     predict : path or DataFrame, optional
-        Rows to predict, of known groups or new ones; an outcome in it is not used. Default: `source`. Rows of a new
+        Rows to predict, of known groups or new ones; an outcome in it is not used. Default: those rows of `source`
+        whose outcome is missing, or all where none is. Rows of a new
         group whose outcome is known belong into `source`, which makes it a known one.
     out, report, save : path
         Files of predictions, of a report as `Answer.write_report` has it, and of the fit, as `save_fit` has it. They
@@ -76,7 +80,8 @@ def answer(
     n_folds, rivals
         As in `compare_rivals`.
     model : str, optional
-        Whose predictions are wanted, "network" or one of RIVALS; default: whoever is advised.
+        Whose predictions are wanted, "network" or one of RIVALS; default: whoever is advised. With one that takes
+        seconds, those that take longer are not asked.
     minutes : float, optional
         After which it ends, with what is finished.
     progress : callable
@@ -106,6 +111,8 @@ def answer(
     if model not in (None, NETWORK, *rivals):
         raise ValueError(f"model={model!r}; wanted: {NETWORK!r}, one of rivals={tuple(rivals)}, or None")
     with progress if isinstance(progress, Watch) else Watch(progress, minutes) as watch:
+        if predict is None:
+            source, predict = part_rows(source, outcome, columns.get("sep", ","), columns.get("encoding", "utf-8"))
         rows = read_table(source, outcome=outcome, **columns)
         watch(str(rows))
         later = {name: value for name, value in columns.items() if name not in ("kind", "classes")}
@@ -132,6 +139,8 @@ class _Run:
     watch: Watch
     done: Answer | None = None
     written: tuple[str, ...] = ()  # beside the predictions
+    advice: str = ""  # that was said last
+    notes: list[str] = field(default_factory=list)  # on rows to predict
 
     def __post_init__(self) -> None:
         groups, known = np.array(self.asked.groups), set(self.rows.groups)
@@ -154,12 +163,29 @@ class _Run:
         for name, seen, values in zip(rows.features, rows.values.T, asked.values.T, strict=True):
             if n := np.sum((values < seen.min()) | (values > seen.max())):
                 outside = f"{say_rows(n)} to predict outside of that."
-                say(f"Note: {name!r} was seen from {seen.min():.6g} to {seen.max():.6g}; {outside}")
+                self.notes.append(f"{name!r} was seen from {seen.min():.6g} to {seen.max():.6g}; {outside}")
+            if (n := self.count_beyond(seen, values)) > (~self.is_new).sum() / 2:
+                self.notes.append(
+                    f"{name!r} is beyond what their own group has in {say_rows(n)} to predict. Scores are of rows "
+                    "between others, and here intervals may be far too narrow. To see how far, leave such rows out of "
+                    "the table, and predict those."
+                )
+        for note in self.notes:
+            say(f"Note: {note}")
+
+    def count_beyond(self, seen: Floats, values: Floats) -> int:
+        """Rows to predict with a feature outside of the range of their group, of three rows or more."""
+        by_group = pd.DataFrame({"seen": seen}).groupby(np.array(self.rows.groups)[self.rows.group])["seen"]
+        own = by_group.agg(["min", "max", "size"]).reindex(np.array(self.asked.groups)[self.asked.group])
+        beyond = (values < own["min"]) | (values > own["max"])
+        return int((beyond & (own["size"] > 2)).sum())
 
     def plan(self, rivals: Sequence[str]) -> list[list[str]]:
         """Models to ask, those together that are asked at once, the quick ones first."""
-        quick = [name for name in RIVALS if name in rivals and name != LINE]
-        slow = [[name] for name in (LINE, NETWORK) if name in (*rivals, NETWORK)]
+        quick = [name for name in RIVALS if name in rivals and name not in (LINE, "trees")]
+        trees = [["trees"]] if "trees" in rivals else []
+        is_slow = self.model is None or self.model in SAMPLED
+        slow = [[name] for name in (LINE, NETWORK) if name in (*rivals, NETWORK) and is_slow]
         if is_many(len(self.rows.group), self.rows) and self.model not in SAMPLED:
             slow, self.n_folds = [], 2
             self.watch(
@@ -174,13 +200,14 @@ class _Run:
                 raise
             slow = []
             self.watch(f"The network is not asked: {error}.")
-        return [quick or ["line"], *slow] if quick or not slow else slow
+        found = [quick] * bool(quick) + trees + slow
+        return found or [["line"]]
 
     def finish(self, rivals: Sequence[str]) -> Answer:
         """Ask all models, and say what was found; interrupted, what is finished stays."""
         try:
-            for models in self.plan(rivals):
-                self.ask(models)
+            for models in (plan := self.plan(rivals)):
+                self.ask(models, is_last=models is plan[-1])
                 if self.watch.is_stopping:
                     raise KeyboardInterrupt
         except KeyboardInterrupt:
@@ -196,7 +223,7 @@ class _Run:
         self.advise_others(self.done)
         return self.done
 
-    def ask(self, models: list[str]) -> None:
+    def ask(self, models: list[str], is_last: bool) -> None:
         """Compare models with those before, and let the best of all predict."""
         rows, watch, compiled = self.rows, self.watch, {}
         watch.step(f"compiling {NAMES[models[0]]}" if models[0] in SAMPLED else "comparing rivals")
@@ -204,23 +231,30 @@ class _Run:
             watch(f"Next comes {NAMES[models[0]]}; to compile it may take a minute.")
             compiled = {models[0]: compile_network(rows, **SAMPLED[models[0]])}
         over: tuple[Over, ...] = OVER if self.new_groups else ("rows",)
+        start = time.monotonic()
         found = cross_validate(rows, models, over=over, seed=self.seed, n_folds=self.n_folds, compiled=compiled,
                                cores=self.cores, watch=watch)  # fmt: skip
+        each = (time.monotonic() - start) / (self.n_folds * len(over))
         found = found if self.done is None else self.done.comparison.join(found)
         advice = found.advise(self.aim)
         chosen = self.model if self.model is not None and self.model in found.lpd["rows"] else found.choose(self.aim)
-        watch(f"{advice}\n{found}")
+        if is_last or advice != self.advice:
+            watch(f"{advice}\n{found}")
+        else:
+            watch(f"{NAMES[models[0]]}: lpd {found.lpd['rows'][models[0]].mean():.3f} of new rows; the advice stays.")
+        self.advice = advice
         if self.done is None:
             watch("(lpd: log score of rows that a model had not seen, nats per row; higher is better)")
         elif chosen == self.done.model:
             advice += self.doubt(chosen, self.done.fitted, found)
             self.done = replace(self.done, comparison=found, advice=advice)
         if self.done is None or chosen != self.done.model:
-            watch.step(f"fitting {NAMES[chosen]} to all rows")
+            watch.step(f"fitting {NAMES[chosen]} to all rows", guess_run(each, self.cores) if compiled else None)
             fitted = self.sample(compiled[chosen]) if chosen in compiled else Rival(chosen, rows, self.seed)
             if doubt := self.doubt(chosen, fitted, found):
                 watch(doubt.strip())
-            self.write(Answer(rows, found, advice + doubt, chosen, found.lpd["rows"], fitted, self.seed))
+            self.write(Answer(rows, found, advice + doubt, chosen, found.lpd["rows"], fitted, self.seed,
+                              notes=tuple(self.notes)))  # fmt: skip
         done = self.done
         if self.paths["report"] is not None and done is not None:
             self.put("report", lambda path: done.write_report(path, force=self.force))
@@ -248,19 +282,22 @@ class _Run:
     def write(self, found: Answer) -> None:
         """Predictions of another model than before, and its fit."""
         watch, extra = self.watch, {"model": found.model}
-        watch.doing = "writing what was found"
+        watch.is_writing = self.done is None
         predicted = found.predict(self.asked)
         frame = self.put(
             "out", lambda path: write_predictions(path, self.asked, predicted, extra=extra, force=self.force)
         )
         self.done, self.written = replace(found, predictions=frame), ()
         watch(f"{self.paths['out']}: {say_rows(len(frame))} predicted by {NAMES[found.model]}.")
+        if frame["ignorance"].isna().all():
+            watch("Note: 'ignorance' and what hangs on it are empty, as this model is one fit and has no posterior.")
         if self.rows.kind == "real" and self.rows.y.min() >= 0 and (below := (frame["low"] < 0).mean()) > 0.01:
             watch(f"Note: {below:.0%} of the lower ends are below 0, where no outcome was.")
         if self.paths["save"] is not None and (fit := found.fit) is not None:
             self.put("save", lambda path: save_fit(path, fit, force=self.force))
             watch(f"{self.paths['save']}: the fit, for load_fit.")
             self.written = (str(self.paths["save"]),)
+        watch.is_writing = False
 
     def put(self, what: str, write: Callable[[Path], Any]) -> Any:
         """Write a file; where that cannot be done any more, into a folder for what is temporary."""
@@ -275,7 +312,8 @@ class _Run:
     def advise_others(self, done: Answer) -> None:
         """Say who is advised for the rows that the advice is not about, and why there is no fit."""
         if self.paths["save"] is not None and done.fit is None:
-            self.watch(f"{self.paths['save']} is not written: {NAMES[done.model]} is fitted again in seconds.")
+            again = f"{NAMES[done.model]} is fitted again in seconds; the fit of the network: model='network'"
+            self.watch(f"{self.paths['save']} is not written: {again}.")
         if self.model is not None or not 0 < self.is_new.sum() < len(self.is_new):
             return
         other: Over = "rows" if self.aim == "groups" else "groups"

@@ -50,8 +50,8 @@ QUIET = 8.0  # seconds without a line
 class Watch:
     """What a long call says, never silent for long, and what ends it: Ctrl-C, or a time that is over.
 
-    The first interrupt ends what is being computed, also where a compiler swallows it: then at the next step. A second
-    one calls `at_once`; without it, it is Python's own.
+    The first interrupt ends what is being computed, also where a compiler swallows it, or what was found is being
+    written: then at the next step. A second one calls `at_once`; without it, it is Python's own.
     """
 
     def __init__(self, progress: Progress, minutes: float | None = None, at_once: Any = None) -> None:
@@ -61,7 +61,7 @@ class Watch:
         self.born = self.said = self.begun = time.monotonic()
         self.doing, self.why = "", ""
         self.left: float | None = None
-        self.is_stopping, self.ended = False, threading.Event()
+        self.is_stopping, self.is_writing, self.ended = False, False, threading.Event()
 
     def __enter__(self) -> Self:
         self.main = threading.current_thread() is threading.main_thread()
@@ -109,13 +109,15 @@ class Watch:
 
     def interrupt(self, *_: object) -> None:
         """What a SIGINT does."""
+        waits = self.is_writing and not self.is_stopping
         if self.is_stopping and self.at_once is not None:
             self.at_once()
         if not self.is_stopping:
             self.is_stopping, self.why = True, self.why or "Interrupted"
             with suppress(RuntimeError):  # in the middle of another line
                 self(f"{self.why}: what is finished stays; Ctrl-C ends at once.")
-        raise KeyboardInterrupt
+        if not waits:
+            raise KeyboardInterrupt
 
 
 @dataclass(frozen=True, repr=False)
@@ -250,7 +252,7 @@ class Comparison:
             side = "ahead of" if lead > 0 else "behind"
             text += f"{side} the best rival, {NAMES[best]}, by {plus_minus(abs(lead), error)} {unit} ({over_what})"
         if WORSE * error < lead and chosen != NETWORK:
-            text += ", which is not clear"
+            text += ", but not clearly"
         if len(np.unique(self.group)) > 2:
             odd, rest, its_error = self.gain_without(NETWORK, best, over)
             if (abs(lead) > WORSE * error) != (abs(rest) > WORSE * its_error):
@@ -338,10 +340,14 @@ def cross_validate(
     return Comparison(lpd, loss, rows.group, rows.kind, levels, rows.groups)
 
 
+def guess_run(each: float, cores: int) -> float:
+    """Seconds of a run of four chains, where a fold's two took so long."""
+    return LONGER * each * min(2, cores) / min(4, cores)
+
+
 def _say_left(left: float, each: float, sampled: bool, cores: int) -> str:
-    """How long a comparison takes, and all that may come behind it: a run of four chains, where a fold's two took so
-    long, and two more."""
-    run = LONGER * each * min(2, cores) / min(4, cores)
+    """How long a comparison takes, and all that may come behind it: a run of four chains, and two more."""
+    run = guess_run(each, cores)
     more = f"; if it leads, {say_time(run)} more, up to {say_time(MOST * run).removeprefix('about ')} where chains part"
     return f"{say_time(left)} to go" + more * sampled
 

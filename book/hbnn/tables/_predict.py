@@ -142,8 +142,8 @@ class Precision:
         worst = int(np.argmax(self.error / self.spread))
         parts = (self.error, self.spread, self.ignorance)
         error, spread, ignorance = (np.format_float_positional(x[worst], 2, fractional=False, trim="-") for x in parts)
-        found = f"Even at the worst row, means and interval ends are known to within {error}, where the outcome's sd "
-        found += f"is {spread} (ignorance alone: {ignorance}). "
+        found = f"Even at the worst row, means and interval ends are known to within {error}, where an outcome's sd "
+        found += f"there is {spread} (ignorance alone: {ignorance}). "
         if self.usable:
             return f"{found}That is exact enough to use: {self.share:.0%} of it."
         return f"{found}That is not exact enough: {self.share:.0%} of it, where {PRECISE:.0%} is allowed."

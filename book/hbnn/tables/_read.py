@@ -35,6 +35,7 @@ LEAK = 0.999  # correlation with the outcome
 FAR = 6  # standard deviations of a normal with the same middle half
 NOTHING = ("", "NA", "N/A", "n/a", "#NA", "#N/A", "<NA>", "NaN", "nan", "-NaN", "-nan", "NULL", "null", "None")
 TRUTH = {"True": "1", "true": "1", "TRUE": "1", "False": "0", "false": "0", "FALSE": "0"}
+READ = "hbnn: read from"  # in the attributes of a frame: what its index counts, and the name of its file
 MISSING = "missing"  # the word of a feature that is not there
 GROUPED = r"-?[1-9]\d{0,2}(\.\d{3})+"  # 1.234: a mark for thousands, or three decimals?
 THOUSANDS = r"-?[1-9]\d{0,2}(,\d{3})+"
@@ -98,6 +99,7 @@ class Table(Schema):
         if self.second_group is not None:
             read += f"{len(self.second_groups)} of {self.columns['second_group']!r}, "
         read += f"{len(self.features)} feature{'s' * (len(self.features) != 1)}"
+        read += f" (words in {join(map(repr, self.levels))})" * bool(self.levels)
         if self.y is None:
             read += ", no outcome."
         elif self.kind in NUMBERS:
@@ -243,10 +245,8 @@ def read_table(
         if not several or outcome is None or kind in NUMBERS or (kind == "binary" and len(classes) != 2):
             wanted = "a list of different values, two for kind='binary', three or more for 'ordered', none for numbers"
             raise ValueError(f"classes={classes!r} with kind={kind!r}; wanted: {wanted} or outcome=None")
-    if isinstance(source, pd.DataFrame):
-        frame, unit, name = source.rename(columns=str), "row", "the table"
-    else:
-        frame, unit, name = read_csv(Path(source), sep, encoding), "line", Path(source).name
+    frame = source.rename(columns=str) if isinstance(source, pd.DataFrame) else read_csv(Path(source), sep, encoding)
+    unit, name = frame.attrs.get(READ, ("row", "the table"))
     of = [group] if isinstance(group, str) or not isinstance(group, Sequence) else list(group)
     check_columns(frame, [*features, *of, *filter(None, (second_group, outcome)), *ids], name)
     if len(of) > 1:
@@ -377,6 +377,9 @@ class _Reader:
         self.levels[feature] = levels
         self.values |= {f"{feature}={word}": (told == word).to_numpy(float) for word in levels[1:]}
         self.notes += [f"words {join(map(repr, alike))} of {feature!r} may be one." for alike in _find_alike(levels)]
+        once = [word for word, n in text[~empty].value_counts().items() if n == 1]
+        if self.like is None and 0 < 2 * len(once) < len(there):
+            self.notes.append(f"{feature!r} is {join(map(repr, once), FEW)} in one row: a slip?")
         if len(there) > 1 and pd.Series(there).str.fullmatch(MONTH).all():
             what = f"is words such as {there[0]!r}, in no order; as dates, such as 2024-01-01, they are numbers."
             self.notes.append(f"{feature!r} {what}")
@@ -387,8 +390,7 @@ class _Reader:
     def read_outcome(self, column: str, kind: AskedKind | None, classes: Sequence[Any] | None) -> dict[str, Any]:
         """The outcome and what it was taken for, or nothing where it cannot be used, which is a complaint."""
         empty, of, like = self.missing[column].to_numpy(), f"outcome {column!r}", self.like
-        wanted = "a value in each row; rows to predict go into a table of their own: --predict FILE on the command "
-        wanted += f"line, or answer(frame.dropna(subset={column!r}), predict=frame[frame[{column!r}].isna()], ...)"
+        wanted = "a value in each row (answer, and the command, predict rows without one if nothing else is asked for)"
         self.complain(of, empty, "is missing", wanted)
         self.complain_of_points(of, column)
         if like is not None and kind is None and classes is None:
@@ -521,6 +523,8 @@ def _note_values(rows: Table, locate: Any) -> Iterator[str]:
         if many and max(often - rest.max(), rest.min() - often) > np.ptp(rest) / 2:
             what = f"is {often:g} in {say_rows(n)}, far from all others ({rest.min():.4g} to {rest.max():.4g})."
             yield f"{name!r} {what} If it means missing, leave these rows out."
+        if len(found) == len(column) >= 10 and np.all(np.diff(column) > 0) and np.all(column == np.round(column)):
+            yield f"{name!r} rises from row to row: a number of the row?"
         off = np.abs(column - np.median(column))
         last = off.argmax()
         if len(found) >= 10 and off[last] > 3 * np.ptp(np.delete(column, last)):
@@ -548,7 +552,7 @@ def _note_groups(rows: Table, text: pd.DataFrame) -> Iterator[str]:
     fixed = [feature for feature, is_it in zip(rows.features, is_fixed, strict=False) if is_it]
     if fixed and (n > 1).mean() > 0.5:
         what = f"{join(map(repr, fixed), FEW)} {'is' if len(fixed) == 1 else 'are'}"
-        yield f"{what} the same in all rows of a group; comparing groups alone tells what that does."
+        yield f"{what} the same in all rows of a group, so only how the {len(n)} groups differ tells what that does."
     if (n > 1).any() and is_fixed[-1]:
         what = f"{outcome!r} is the same in all rows of a group, so new rows of a known group are no question;"
         yield f"{what} ask about new groups."
@@ -590,28 +594,44 @@ def read_csv(path: Path, sep: str, encoding: str) -> pd.DataFrame:
     try:  # no header: pandas would give a second column of one name another name, and take a first one for an index
         lines = pd.read_csv(path, sep=sep, header=None, dtype=str, keep_default_na=False, na_values="",
                             skip_blank_lines=False, encoding=encoding, engine="c")  # fmt: skip
-    except OSError:
-        raise
+    except OSError as error:
+        raise type(error)(f"{path} cannot be read ({error.strerror or error}); wanted: a CSV file") from None
     except Exception as error:  # of pandas, of the encoding, or of what it was compressed by
-        wanted = "a CSV file with names in its first line, and no more fields in any other, in "
-        wanted += f"encoding={encoding!r} (Excel's own is often 'cp1252' or 'utf-16'); {SEPARATOR}. Or read it with "
-        wanted += "pandas (read_excel, read_parquet) and pass the frame"
-        raise Refused(f"{path.name} is no table: {str(error).strip()}; wanted: {wanted}") from None
+        wanted = f"a CSV file with names in its first line, and no more fields in any other; {SEPARATOR}. Or another "
+        wanted += f"encoding than {encoding!r} (Excel's own is often 'cp1252' or 'utf-16'); or read it with pandas "
+        wanted += "(read_excel, read_parquet) and pass the frame"
+        raise Refused(f"{path.name} is no table; wanted: {wanted}. pandas says: {str(error).strip()}") from None
     lines.index += 1
     lines = lines.loc[:, ~(lines.iloc[0].isna() & lines.isna().all())]  # columns of marks alone
-    return lines.iloc[1:].dropna(how="all").set_axis(lines.iloc[0].fillna("").str.strip().tolist(), axis=1)
+    read = lines.iloc[1:].dropna(how="all").set_axis(lines.iloc[0].fillna("").str.strip().tolist(), axis=1)
+    read.attrs[READ] = ("line", path.name)
+    return read
+
+
+def part_rows(source: Source, outcome: str, sep: str = ",", encoding: str = "utf-8") -> tuple[Source, Source | None]:
+    """Rows with an outcome, and those without, or None where all have one, or none."""
+    frame = source if isinstance(source, pd.DataFrame) else read_csv(Path(source), sep, encoding)
+    if list(frame.columns).count(outcome) != 1:
+        return source, None  # which is refused
+    empty = frame[outcome].isna() | _to_text(frame[outcome]).isin(NOTHING)
+    return (source, None) if empty.all() or not empty.any() else (frame[~empty], frame[empty])
 
 
 def check_columns(frame: pd.DataFrame, columns: list[str], name: str) -> None:
     """Refuse columns that are not there, with those that are, two of one name, and a table without rows."""
     there = list(frame.columns)
+    if lost := [column for column in dict.fromkeys(columns) if column not in there]:
+        joined = len(there) == 1 or any(mark in str(there[0]) for mark in ";\t|")
+        hint = f"; {SEPARATOR}" if joined else guess(str(lost[0]), there)
+        if set(str(lost[0]).split(",")) <= set(there):
+            hint = ". Write a space between names, and no comma"
+        raise Refused(f"{name} has no column {join(map(repr, lost))}; there are {join(map(repr, there))}{hint}")
     for column in columns:
-        if column not in there:
-            joined = len(there) == 1 or any(mark in str(there[0]) for mark in ";\t|")
-            hint = f"; {SEPARATOR}" if joined else guess(str(column), there)
-            raise Refused(f"{name} has no column {column!r}; there are {join(map(repr, there))}{hint}")
-        if columns.count(column) > 1 or there.count(column) > 1:
-            raise Refused(f"column {column!r} is there or asked for twice; wanted: all columns different")
+        if there.count(column) > 1:
+            raise Refused(f"{name} has two columns {column!r}; wanted: all names different")
+        if columns.count(column) > 1:
+            wanted = "each as one of features, group, outcome and ids"
+            raise Refused(f"column {column!r} is asked for twice; wanted: {wanted}")
     if frame.empty:
         raise Refused(f"{name} has names and no rows; wanted: a row for each observation")
 

@@ -180,8 +180,8 @@ def load_fit(path: str | Path) -> Fit:
 
     Raises
     ------
-    Refused
-        For a file of something else.
+    Refused, FileNotFoundError
+        For a file of something else, or none.
 
     Examples
     --------
@@ -193,6 +193,8 @@ def load_fit(path: str | Path) -> Fit:
     try:
         with xr.open_dataset(path, engine="scipy") as opened:
             data = opened.load()
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{path} is not there; wanted: what save_fit wrote") from None
     except (TypeError, ValueError) as error:
         raise Refused(f"{path} is no netCDF file ({error}); wanted: what save_fit wrote") from None
     if data.attrs.get("format") != FORMAT:
@@ -221,6 +223,7 @@ class Answer:
     fitted: Fit | Rival  #: to all rows
     seed: int
     interrupted: bool = False  #: whether more was meant to be compared
+    notes: tuple[str, ...] = ()  #: on the rows that were asked for, a sentence each
 
     @property
     def fit(self) -> Fit | None:
@@ -266,7 +269,7 @@ def _compose_page(answer: Answer) -> str:
     title = html.escape(str(rows.columns["outcome"]))
     parts = [
         f"<h1>{title} by {html.escape(str(rows.columns['group']))}</h1>",
-        f"<p><strong>{html.escape(answer.advice)}</strong></p>",
+        f"<p><strong>{html.escape(re.sub(r" \(model='[^']*'\)", '', answer.advice))}</strong></p>",
         "<h2>Who predicts</h2>",
         _draw(_draw_gains, answer, 0.8 + 0.42 * len(order), "Scores on rows that no model had seen, less the best"),
         found.to_frame().loc[order].rename(NAMES).to_html(border=0),
@@ -274,10 +277,15 @@ def _compose_page(answer: Answer) -> str:
         "<h2>The first of its predictions</h2>",
         first.to_html(border=0, index=False, na_rep="", formatters=figures),
         "<h2>Can its intervals be believed?</h2>",
-        *(f"<p>{html.escape(line)}</p>" for line in told),
+        *(f"<p>{html.escape(line)}</p>" for line in [*told, *answer.notes]),
         _draw(_draw_calibration, answer, 2.6, "What was promised against what came, on rows that it had not seen"),
         "<h2>Six groups</h2>",
-        _draw(_draw_groups, answer, 4.6, "Predictions for six groups, with 90 % intervals, and their rows"),
+        _draw(
+            _draw_groups,
+            answer,
+            4.6,
+            "Predictions for six groups, other features at the group's median, with 90 % intervals, and their rows",
+        ),
         "<h2>The data</h2>",
         *(f"<p>{html.escape(line)}</p>" for line in about.split("\n")),
         f"<p>Features: {html.escape(', '.join(rows.features))}.</p>",

@@ -45,6 +45,28 @@ def test_from_a_table_to_a_file_in_one_call(capsys, model):
     assert written["ignorance"][5:].mean() > written["ignorance"][:5].mean()  # a new group's level is not known
 
 
+def test_rows_without_an_outcome_are_those_to_predict(capsys):
+    frame = advice.make_known("none", 1)
+    frame["y"] = frame["y"].where(frame.index % 10 > 0)
+    frame.to_csv("gaps.csv", index=False)
+    found = [tables.answer(source, **KNOWN, model="line").predictions for source in (frame, "gaps.csv")]
+    assert found[0]["row"].tolist() == frame.index[::10].tolist()
+    assert found[1]["line"].tolist() == [2 + row for row in found[0]["row"]]
+    np.testing.assert_allclose(*(each["mean"] for each in found))
+    assert f"To predict: {len(found[0])} rows" in capsys.readouterr().out
+
+
+def test_rows_beyond_their_own_group_and_a_quick_model_are_said(capsys):
+    """Group g00 has seen half of what the others have; asked for a line, nothing slow is tried."""
+    frame = advice.make_known("none", 1)
+    late = (frame["g"] == "g00") & (frame["a"] > frame["a"].median())
+    found = tables.answer(frame[~late], **KNOWN, predict=frame[late], model="line")
+    said = capsys.readouterr().out
+    assert f"'a' is beyond what their own group has in {late.sum()} rows to predict" in said
+    assert "'b' is beyond" not in said
+    assert list(found.comparison.lpd["rows"]) == ["line"]
+
+
 def test_where_the_network_cannot_be_asked_rivals_answer(monkeypatch):
     frame, said = advice.make_known("none", 1), []
     rare = frame.assign(y=np.where(frame.index % 50 == 3, "rare", np.where(frame["y"] > 0, "up", "down")))
@@ -62,7 +84,6 @@ def test_where_the_network_cannot_be_asked_rivals_answer(monkeypatch):
     [
         ({}, {"model": "tree"}, "model='tree'; wanted: 'network', one of rivals"),
         ({"low": "Ulm"}, {"ids": ["low"]}, "column 'low', and so have the predictions"),
-        ({"moved": [None] * 6 + [1, 0] * 27}, {}, "predict=frame[frame['moved'].isna()]"),
         ({}, {"predict": make_tenants().assign(income=[None, *range(59)])}, "'income' is missing in 1 row"),
         ({"age": 40}, {}, "the same in all rows: 'age'"),
         ({}, {"rivals": "line"}, "rivals='line'; wanted: some of 'line'"),

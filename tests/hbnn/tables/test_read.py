@@ -165,7 +165,7 @@ BUSES = ["bus", "car", "foot"] * 20 + ["bus", "car"]
         ("age", ["03/01/2024"] * 62, "dates such as 2024-12-31", {}),
         ("age", [f"p{k}" for k in range(62)], "at most 20 words, of 62", {}),
         ("income", [np.inf] + [1.0] * 61, "'income' is infinite or beyond 1e150 in 1 row of 62 (row 0)", {}),
-        ("moved", [np.nan] + [1.0] * 61, "--predict FILE", {}),
+        ("moved", [np.nan] + [1.0] * 61, "predict rows without one", {}),
         ("moved", [1, 2, 3] * 20 + [1, 2], "wanted: kind='classes' for names, 'ordered' for marks", {}),
         ("moved", ["high", *np.linspace(1, 2, 61)], "holds text, 'high', in 1 row of 62 (row 0); wanted: numbers", {}),
         ("moved", ["yes", "no", "Yes", "no"] * 15 + YES[:2], "one spelling of 'Yes' and 'yes'", {}),
@@ -205,9 +205,12 @@ def test_words_are_columns_and_tomorrow_has_the_same(frame):
     np.testing.assert_array_equal(later.values[0, 1:], [0, 1])
     eel = words.assign(pet=words["pet"].astype(str).where(words.index > 0, "eel"))
     refuses(eel, "'pet' holds 'eel', in 1 row of 62", "one of 'ape', 'cat'", features=["age", "pet"], like=rows)
+    assert read(eel, features=["age", "pet"]).notes == ("'pet' is 'eel' in one row: a slip?",)
     refuses(frame, "features='age'", "lists of column names", features="age")
     refuses(frame, "no column 'incom'; there are", "Did you mean 'income'?", features=["age", "incom"])
-    refuses(frame, "column 'town' is there or asked for twice", outcome="town")
+    refuses(frame, "no column 'a' and 'age,income'; there are", features=["a", "age,income"])
+    refuses(frame, "no column 'age,income'; there are", "Write a space", features=["age,income"])
+    refuses(frame, "column 'town' is asked for twice", outcome="town")
     refuses(frame, "classes=(0, 1) with kind='real'", "none for numbers", classes=(0, 1), kind="real")
 
 
