@@ -273,7 +273,7 @@ class _Run:
         """A sentence for the advice where chains disagree on what is predicted, and the rival to use instead."""
         if not isinstance(fitted, Fit) or fitted.precision is None or fitted.precision.usable:
             return ""
-        text = f" The chains of {NAMES[model]} do not agree, so that its figures are known to within "
+        text = f" The chains of {NAMES[model]} do not agree, so that at the worst row its figures are known to within "
         text += f"{fitted.precision.share:.0%} of an outcome's sd only."
         scores = found.lpd[self.aim].mean().drop(list(SAMPLED), errors="ignore")
         best = scores.idxmax() if len(scores) else ""

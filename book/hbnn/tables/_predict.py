@@ -146,7 +146,9 @@ class Precision:
         found += f"there is {spread} (ignorance alone: {ignorance}). "
         if self.usable:
             return f"{found}That is exact enough to use: {self.share:.0%} of it."
-        return f"{found}That is not exact enough: {self.share:.0%} of it, where {PRECISE:.0%} is allowed."
+        n, many = np.sum(self.error > PRECISE * self.spread), len(self.error)
+        wanted = f"where {PRECISE:.0%} is allowed; it is too much at {n:,} of {many:,} rows"
+        return f"{found}That is not exact enough: {self.share:.0%} of it, {wanted}."
 
 
 def measure_precision(draws: Floats, noise: Floats | None = None) -> Precision:
