@@ -70,8 +70,8 @@ def answer(
     seed : int
     predict : path or DataFrame, optional
         Rows to predict, of known groups or new ones; an outcome in it is not used. Default: those rows of `source`
-        whose outcome is missing, or all where none is. Rows of a new
-        group whose outcome is known belong into `source`, which makes it a known one.
+        whose outcome is missing, or all where none is. Rows of a new group whose outcome is known belong into `source`,
+        which makes it a known one.
     out, report, save : path
         Files of predictions, of a report as `Answer.write_report` has it, and of the fit, as `save_fit` has it. They
         are checked before anything is computed.
@@ -200,8 +200,7 @@ class _Run:
                 raise
             slow = []
             self.watch(f"The network is not asked: {error}.")
-        found = [quick] * bool(quick) + trees + slow
-        return found or [["line"]]
+        return [quick] * bool(quick) + trees + slow or [["line"]]
 
     def finish(self, rivals: Sequence[str]) -> Answer:
         """Ask all models, and say what was found; interrupted, what is finished stays."""

@@ -612,9 +612,9 @@ def part_rows(source: Source, outcome: str, sep: str = ",", encoding: str = "utf
     """Rows with an outcome, and those without, or None where all have one, or none."""
     frame = source if isinstance(source, pd.DataFrame) else read_csv(Path(source), sep, encoding)
     if list(frame.columns).count(outcome) != 1:
-        return source, None  # which is refused
+        return frame, None  # which is refused
     empty = frame[outcome].isna() | _to_text(frame[outcome]).isin(NOTHING)
-    return (source, None) if empty.all() or not empty.any() else (frame[~empty], frame[empty])
+    return (frame, None) if empty.all() or not empty.any() else (frame[~empty], frame[empty])
 
 
 def check_columns(frame: pd.DataFrame, columns: list[str], name: str) -> None:
