@@ -39,7 +39,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--leave-out", nargs="+", default=[], help="columns not to predict from")
     add("--ids", nargs="+", default=[], help="columns to carry along to the predictions")
     add("--kind", help="of the outcome, where it is not plain: binary, real, classes, ordered, counts or share")
-    add("--classes", nargs="+", help="words of the outcome, from low to high for --kind ordered")
+    add(
+        "--classes",
+        nargs="+",
+        help="words of the outcome: probabilities are of the second of two; from low to high for --kind ordered",
+    )
     add("--predict", help="a CSV file with rows to predict; default: rows without an outcome, or all")
     add("--rivals", nargs="+", metavar="NAME", help="line, 'hierarchical line', quadratic, smooth, trees; default: all")
     add("--model", help="whose predictions are wanted: network, or a rival; default: whoever is advised")

@@ -214,7 +214,7 @@ class _Run:
             if self.done is None:
                 raise KeyboardInterrupt(f"{why}: nothing was finished, and nothing is written.") from None
             also = f"; {join(self.written)} of it, too" if self.written else ""
-            best = f"{self.paths['out']} has the predictions of {NAMES[self.done.model]}, the best so far"
+            best = f"{self.paths['out']} has the predictions of {NAMES[self.done.model]}, advised so far"
             self.watch(f"{why}: {best}{also}.")
             self.done = replace(self.done, interrupted=True)
         self.watch.doing = ""
@@ -252,8 +252,8 @@ class _Run:
             fitted = self.sample(compiled[chosen]) if chosen in compiled else Rival(chosen, rows, self.seed)
             if doubt := self.doubt(chosen, fitted, found):
                 watch(doubt.strip())
-            self.write(Answer(rows, found, advice + doubt, chosen, found.lpd["rows"], fitted, self.seed,
-                              notes=tuple(self.notes)))  # fmt: skip
+            notes = (*self.notes, *self.note_new(fitted))
+            self.write(Answer(rows, found, advice + doubt, chosen, found.lpd["rows"], fitted, self.seed, notes=notes))
         done = self.done
         if self.paths["report"] is not None and done is not None:
             self.put("report", lambda path: done.write_report(path, force=self.force))
@@ -277,6 +277,19 @@ class _Run:
         scores = found.lpd[self.aim].mean().drop(list(SAMPLED), errors="ignore")
         best = scores.idxmax() if len(scores) else ""
         return text + f" Where that is not enough, use {NAMES[best]} (model={best!r})." if best else text
+
+    def note_new(self, fitted: Fit | Rival) -> list[str]:
+        """What intervals of new groups leave out where a rival has no spread of groups."""
+        if isinstance(fitted, Fit) or not self.new_groups or self.rows.kind in ("real", "share"):
+            return []
+        note = (
+            f"For {say_rows(self.is_new.sum())} of new groups ignorance, and intervals of a mean or a probability, are "
+        )
+        note += (
+            "those of an average group: how far one group lies from it only the hierarchical line and the network say."
+        )
+        self.watch(f"Note: {note}")
+        return [note]
 
     def write(self, found: Answer) -> None:
         """Predictions of another model than before, and its fit."""

@@ -56,6 +56,14 @@ def test_rows_without_an_outcome_are_those_to_predict(capsys):
     assert f"To predict: {len(found[0])} rows" in capsys.readouterr().out
 
 
+def test_a_rival_says_what_its_intervals_of_a_new_group_are(capsys):
+    frame = advice.make_known("none", 1)
+    for y, is_said in ((frame["y"], False), (frame["y"] > 0, True)):
+        found = tables.answer(frame.assign(y=y), **KNOWN, predict=frame[:5].assign(g="new"), model="line")
+        assert any("5 rows of new groups ignorance" in note for note in found.notes) == is_said
+        assert ("those of an average group" in capsys.readouterr().out) == is_said
+
+
 def test_rows_beyond_their_own_group_and_a_quick_model_are_said(capsys):
     """Group g00 has seen half of what the others have; asked for a line, nothing slow is tried."""
     frame = advice.make_known("none", 1)
