@@ -164,7 +164,7 @@ class _Run:
             if n := np.sum((values < seen.min()) | (values > seen.max())):
                 outside = f"{say_rows(n)} to predict outside of that."
                 self.notes.append(f"{name!r} was seen from {seen.min():.6g} to {seen.max():.6g}; {outside}")
-            if (n := self.count_beyond(seen, values)) > (~self.is_new).sum() / 2:
+            if n := self.count_beyond(seen, values):
                 self.notes.append(
                     f"{name!r} is beyond what their own group has in {say_rows(n)} to predict. Scores are of rows "
                     "between others, and here intervals may be far too narrow. To see how far, leave such rows out of "
@@ -174,11 +174,13 @@ class _Run:
             say(f"Note: {note}")
 
     def count_beyond(self, seen: Floats, values: Floats) -> int:
-        """Rows to predict with a feature outside of the range of their group, of three rows or more."""
-        by_group = pd.DataFrame({"seen": seen}).groupby(np.array(self.rows.groups)[self.rows.group])["seen"]
+        """Rows to predict with a feature outside of the range of their own group, if these are most of those of known
+        groups, and more than chance would have it: of one more row of a group of n, 2 in n + 1."""
+        by_group = pd.Series(seen).groupby(np.array(self.rows.groups)[self.rows.group])
         own = by_group.agg(["min", "max", "size"]).reindex(np.array(self.asked.groups)[self.asked.group])
-        beyond = (values < own["min"]) | (values > own["max"])
-        return int((beyond & (own["size"] > 2)).sum())
+        n = np.sum((values < own["min"]) | (values > own["max"]))
+        least = max((~self.is_new).sum() / 2, 1.5 * np.sum(2 / (own["size"] + 1)))
+        return int(n) if n > least else 0
 
     def plan(self, rivals: Sequence[str]) -> list[list[str]]:
         """Models to ask, those together that are asked at once, the quick ones first."""
@@ -248,7 +250,9 @@ class _Run:
             advice += self.doubt(chosen, self.done.fitted, found)
             self.done = replace(self.done, comparison=found, advice=advice)
         if self.done is None or chosen != self.done.model:
-            watch.step(f"fitting {NAMES[chosen]} to all rows", guess_run(each, self.cores) if compiled else None)
+            watch.step(
+                f"fitting {NAMES[chosen]} to all rows", guess_run(each, self.cores) if chosen in compiled else None
+            )
             fitted = self.sample(compiled[chosen]) if chosen in compiled else Rival(chosen, rows, self.seed)
             if doubt := self.doubt(chosen, fitted, found):
                 watch(doubt.strip())
@@ -282,11 +286,9 @@ class _Run:
         """What intervals of new groups leave out where a rival has no spread of groups."""
         if isinstance(fitted, Fit) or not self.new_groups or self.rows.kind in ("real", "share"):
             return []
-        note = (
-            f"For {say_rows(self.is_new.sum())} of new groups ignorance, and intervals of a mean or a probability, are "
-        )
+        note = f"For {say_rows(self.is_new.sum())} of new groups ignorance, and intervals of a mean or a probability, "
         note += (
-            "those of an average group: how far one group lies from it only the hierarchical line and the network say."
+            "are those of an average group: only the hierarchical line and the network say how far groups lie from it."
         )
         self.watch(f"Note: {note}")
         return [note]

@@ -610,7 +610,7 @@ def read_csv(path: Path, sep: str, encoding: str) -> pd.DataFrame:
 
 def part_rows(source: Source, outcome: str, sep: str = ",", encoding: str = "utf-8") -> tuple[Source, Source | None]:
     """Rows with an outcome, and those without, or None where all have one, or none."""
-    frame = source if isinstance(source, pd.DataFrame) else read_csv(Path(source), sep, encoding)
+    frame = source.rename(columns=str) if isinstance(source, pd.DataFrame) else read_csv(Path(source), sep, encoding)
     if list(frame.columns).count(outcome) != 1:
         return frame, None  # which is refused
     empty = frame[outcome].isna() | _to_text(frame[outcome]).isin(NOTHING)

@@ -24,7 +24,6 @@ from made import fit_made_up, make_people
 from studies import advice
 
 HERE = os.environ | {"PYTHONPATH": os.pathsep.join(map(os.path.abspath, filter(None, sys.path)))}  # for children
-BOTH = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
 ASKED = ["t.csv", "--group", "g", "--outcome", "y", "--rivals", "line"]
 
 
@@ -274,7 +273,8 @@ def test_a_command_that_samples_is_stopped_from_outside(says, delay, draws):
     rivals = ["line", "hierarchical line"] if "line" in says else ["line"]
     asked = [*ASKED[:-1], *rivals, "--model", "network", "--out", "p.csv"]
     program = SAMPLED.format(draws=draws, asked=asked)
-    child = subprocess.Popen([sys.executable, "-u", "-c", program], env=HERE, text=True, **BOTH)
+    out = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    child = subprocess.Popen([sys.executable, "-u", "-c", program], env=HERE, **out)
     for line in child.stdout:
         if says in line and "fitting a line" not in line:
             threading.Timer(delay, lambda: child.send_signal(signal.SIGINT)).start()

@@ -209,6 +209,7 @@ def test_words_are_columns_and_tomorrow_has_the_same(frame):
     refuses(frame, "features='age'", "lists of column names", features="age")
     refuses(frame, "no column 'incom'; there are", "Did you mean 'income'?", features=["age", "incom"])
     refuses(frame, "no column 'a' and 'age,income'; there are", features=["a", "age,income"])
+    refuses(frame, "no column 'AGE'; there are", "Did you mean 'age'?", features=["AGE"])
     refuses(frame, "no column 'age,income'; there are", "Write a space", features=["age,income"])
     refuses(frame, "column 'town' is asked for twice", outcome="town")
     refuses(frame, "classes=(0, 1) with kind='real'", "none for numbers", classes=(0, 1), kind="real")
