@@ -15,6 +15,7 @@ import pytensor
 import xarray as xr
 from numpy.typing import ArrayLike
 from pymc.variational import KLqp
+from threadpoolctl import threadpool_limits
 
 from hbnn import diagnostics
 from hbnn._checks import check_data, check_seed
@@ -472,6 +473,7 @@ def _weaken(model: pm.Model) -> pm.Model:
     return weak
 
 
+@threadpool_limits.wrap(limits=1)
 def sample_nuts(
     compiled: "CompiledPyMCModel",
     *,
@@ -482,7 +484,7 @@ def sample_nuts(
     target_accept: float = 0.8,
     cores: int = 1,
 ) -> xr.DataTree:
-    """`nutpie.sample`, with the draws that `pm.sample` would give for the same seed.
+    """`nutpie.sample`, with the draws that `pm.sample` would give for the same seed; BLAS has one thread.
 
     Parameters
     ----------

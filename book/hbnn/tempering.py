@@ -19,6 +19,7 @@ import numpy as np
 import pymc as pm
 import xarray as xr
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from hbnn import diagnostics, sampling
 from hbnn._checks import check_seed
@@ -78,6 +79,7 @@ class Tempered:
         )
 
 
+@threadpool_limits.wrap(limits=1)
 def temper(
     compiled: "CompiledPyMCModel",
     *,
@@ -272,6 +274,7 @@ def _run(density, points, holds, data, powers, steps, scales, lengths, n_rounds,
     return cold, seen, logliks, replica, accepted, swapped, gradients
 
 
+@threadpool_limits.wrap(limits=1)
 def sample_tempered(
     draws: int = 1000,
     *,

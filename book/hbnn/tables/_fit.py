@@ -27,6 +27,7 @@ from sklearn.metrics import mean_poisson_deviance
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, SplineTransformer, TargetEncoder
+from threadpoolctl import threadpool_limits
 
 from hbnn import metrics
 from hbnn._checks import check_count, check_seed
@@ -474,6 +475,7 @@ def _fit_spline(x: Floats) -> Callable[[Floats], Floats]:
 class _Learner:
     """A rival tuned and fitted to some rows, which it sees as columns of features and of groups, scaled by them."""
 
+    @threadpool_limits.wrap(limits=1)  # threads of such small fits wait for each other: on busy cores, for minutes
     def __init__(self, name: str, rows: Table, train: Places, seed: int, new_groups: bool = False) -> None:
         self.name, self.rows, self.train, self.many = name, rows, train, is_many(len(train), rows)
         self.scales = [measure_columns(rows.values[train])]  # of features, and of their squares and products

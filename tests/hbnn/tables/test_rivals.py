@@ -9,6 +9,7 @@ from hbnn import tables
 from hbnn.tables import _fit
 from made import make_table, make_tenants, read_tenants
 from studies.advice import read_known
+from threadpoolctl import threadpool_info, threadpool_limits
 
 FAST = ("line", "quadratic")
 KINDS = ("moved", "rent", "by")
@@ -59,6 +60,20 @@ def test_rivals_of_counts_learn_means_and_how_far_counts_vary_about_them(dispers
         assert name != "line" or abs(np.log(found.draws.mean(axis=0) / mean[test])).mean() < 0.25
     none = tables.fit_rival("line", replace(rows, y=np.where(np.arange(400) % 4 > 0, 0, 1)), train, test, seed=0)
     assert np.isfinite(tables.score_rows(none, rows.take(test))).all()
+
+
+def test_rivals_are_fitted_by_one_thread(monkeypatch):
+    """Where cores are busy, threads of such small fits wait for each other, for minutes."""
+    seen, real = set(), _fit._Learner.fit
+
+    def fit(*asked):
+        seen.update(pool["num_threads"] for pool in threadpool_info())
+        return real(*asked)
+
+    monkeypatch.setattr(_fit._Learner, "fit", fit)
+    with threadpool_limits(2):
+        tables.fit_rival("line", read_known("none", 0), *split(300), seed=0)
+    assert seen == {1}
 
 
 def test_rivals_know_second_groups():
