@@ -402,7 +402,7 @@ def _exchange_in_copy(model: pm.Model, exchanged: dict[Variable, Variable]) -> F
     for rv, start in starts.items():
         if start is not None:
             fast.set_initval(fast[rv.name], start)
-    fast.__class__ = FusedModel
+    fast.check_bounds, fast.__class__ = model.check_bounds, FusedModel
     return fast
 
 

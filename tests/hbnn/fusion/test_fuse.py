@@ -329,10 +329,10 @@ def test_a_network_is_recognised_however_it_is_typed(name):
 
 
 def test_the_example_of_pymc_fuses_as_it_stands():
-    """`bayesian_neural_network_ADVI` of pymc-examples, with its initial values, its data and its total size."""
+    """`bayesian_neural_network_ADVI` of pymc-examples, with its initial values, data and total size; without checks."""
     init = np.random.default_rng(9)
     coords = {"hidden_layer_1": np.arange(H), "hidden_layer_2": np.arange(H), "train_cols": np.arange(F)}
-    with pm.Model(coords=coords | {"obs_id": np.arange(N)}) as model:
+    with pm.Model(coords=coords | {"obs_id": np.arange(N)}, check_bounds=False) as model:
         ann_input = pm.Data("ann_input", X1, dims=("obs_id", "train_cols"))
         ann_output = pm.Data("ann_output", Y1.astype(float), dims="obs_id")
         weights_in_1 = pm.Normal(
@@ -348,6 +348,7 @@ def test_the_example_of_pymc_fuses_as_it_stands():
         pm.Bernoulli("out", act_out, observed=ann_output, total_size=3 * N, dims="obs_id")
     fast = fuse(model)
     compare(model, fast)
+    assert not fast.check_bounds
     for name, value in model.initial_point().items():
         np.testing.assert_array_equal(fast.initial_point()[name], value)
         assert model.rvs_to_initial_values[model[name]] is not None
@@ -902,8 +903,8 @@ def test_a_fused_model_goes_where_a_model_goes(name):
 
 
 def sample(sampler, model, **options):
-    options = {"chains": 1, "cores": 1, "progressbar": False} | options
-    return pm.sample(5, tune=5, model=model, nuts_sampler=sampler, random_seed=0, **options)
+    options = {"draws": 5, "tune": 5, "chains": 1, "cores": 1, "progressbar": False} | options
+    return pm.sample(model=model, nuts_sampler=sampler, random_seed=0, **options)
 
 
 def find_loo(model, tree):
@@ -915,7 +916,6 @@ FUSED_WAYS = {  # what the README says that a fused model takes
     'pm.sample(nuts_sampler="pymc")': lambda model: sample("pymc", model)["posterior"]["w2"],
     'pm.sample(nuts_sampler="nutpie")': lambda model: sample("nutpie", model)["posterior"]["w2"],
     'pm.sample(nuts_sampler="numpyro")': lambda model: sample("numpyro", model)["posterior"]["w2"],
-    'pm.sample(nuts_sampler="blackjax")': lambda model: sample("blackjax", model)["posterior"]["w2"],
     "pm.sample(cores=2)": lambda model: sample("pymc", model, chains=2, cores=2)["posterior"]["w2"],
     "pm.fit": lambda model: pm.fit(5, model=model, progressbar=False, random_seed=0).hist,
     "pm.find_MAP": lambda model: pm.find_MAP(model=model, maxeval=5, progressbar=False)["w2"],
@@ -942,7 +942,7 @@ def test_each_way_of_the_readme_takes_the_model_that_it_says():
     fast = fuse(model, check=False)
     for way in FUSED_WAYS.values():
         assert np.isfinite(way(fast)).all()
-    tree = sample("pymc", fast)
+    tree = sample("pymc", fast, draws=50)  # of fewer the loo has no tail
     for way in TYPED_WAYS.values():
         assert np.isfinite(way(model, tree)).all()
 
