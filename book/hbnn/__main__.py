@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--second-group", help="the column of a second grouping, such as the clinic of a patient")
     add("--features", nargs="+", help="columns to predict from; default: all others")
     add("--leave-out", nargs="+", default=[], help="columns not to predict from")
-    add("--ids", nargs="+", default=[], help="columns to carry along to the predictions")
+    add("--ids", nargs="+", default=[], help="columns to carry along; no features, unless --features names them, too")
     add("--kind", help="of the outcome, where it is not plain: binary, real, classes, ordered, counts or share")
     add(
         "--classes",

@@ -207,7 +207,7 @@ def read_table(
     classes : list, optional
         The outcome's values, in the order wanted; the second of two is the one that is predicted.
     ids : list of str
-        Columns to carry along to the predictions.
+        Columns to carry along to the predictions, features or others.
     sep, encoding : str
     decimal : {".", ","}, optional
         With a comma "1.234" is 1234. Default ".", but a file of semicolons with "1.234" is refused until it is said
@@ -248,7 +248,7 @@ def read_table(
     frame = source.rename(columns=str) if isinstance(source, pd.DataFrame) else read_csv(Path(source), sep, encoding)
     unit, name = frame.attrs.get(READ, ("row", "the table"))
     of = [group] if isinstance(group, str) or not isinstance(group, Sequence) else list(group)
-    check_columns(frame, [*features, *of, *filter(None, (second_group, outcome)), *ids], name)
+    check_columns(frame, [*features, *of, *filter(None, (second_group, outcome))], name, ids)
     if len(of) > 1:
         parts = frame[of].apply(_to_text)
         lost = (frame[of].isna() | parts.isin(NOTHING)).any(axis=1)
@@ -577,7 +577,7 @@ def _note_number(rows: Table, found: bool, locate: Any) -> Iterator[str]:
         yield f"{name!r} is far from all others{locate(far)}. They pull means, and widen all intervals."
     if found and not whole and y.min() >= 0 and (y.max() <= 1 or y.max() == 100):
         top = 1 if y.max() <= 1 else 100
-        yield f"{name!r} is never below 0 or above {top}; pass kind='share' where it is a share."
+        yield f"{name!r} is never below 0 or above {top}; pass kind='share' where it is a share, or a mark of so much."
     if found and kind == "real" and skewed:
         what = f"{name!r} is above 0 and skewed, so intervals may reach below 0. Its logarithm may be easier to learn:"
         yield f"{what} make it a column, and take exp of mean, low and high; the first is a median then."
@@ -617,20 +617,20 @@ def part_rows(source: Source, outcome: str, sep: str = ",", encoding: str = "utf
     return (frame, None) if empty.all() or not empty.any() else (frame[~empty], frame[empty])
 
 
-def check_columns(frame: pd.DataFrame, columns: list[str], name: str) -> None:
+def check_columns(frame: pd.DataFrame, columns: list[str], name: str, ids: Sequence[str] = ()) -> None:
     """Refuse columns that are not there, with those that are, two of one name, and a table without rows."""
     there = list(frame.columns)
-    if lost := [column for column in dict.fromkeys(columns) if column not in there]:
+    if lost := [column for column in dict.fromkeys([*columns, *ids]) if column not in there]:
         joined = len(there) == 1 or any(mark in str(there[0]) for mark in ";\t|")
         hint = f"; {SEPARATOR}" if joined else guess(str(lost[0]), there)
         if set(str(lost[0]).split(",")) <= set(there):
             hint = ". Write a space between names, and no comma"
         raise Refused(f"{name} has no column {join(map(repr, lost))}; there are {join(map(repr, there))}{hint}")
-    for column in columns:
+    for column in [*columns, *ids]:
         if there.count(column) > 1:
             raise Refused(f"{name} has two columns {column!r}; wanted: all names different")
         if columns.count(column) > 1:
-            wanted = "each as one of features, group, outcome and ids"
+            wanted = "each as one of features, group and outcome"
             raise Refused(f"column {column!r} is asked for twice; wanted: {wanted}")
     if frame.empty:
         raise Refused(f"{name} has names and no rows; wanted: a row for each observation")

@@ -61,6 +61,7 @@ def test_a_file_and_its_frame_hold_the_same_in_the_same_order(frame, tmp_path):
         assert all(rows.ids[name].tolist() == frame[name].tolist() for name in ("name", "NA"))
         assert (rows.values.dtype, rows.y.dtype) == (np.float64, np.int32)
     pd.testing.assert_frame_equal(frame, before)
+    assert read(frame, ids=["age"]).ids["age"].tolist() == frame["age"].tolist()  # a feature, too
     some = read(frame, ids=["name"]).take([40, 3])
     assert (some.groups, some.ids["row"].tolist(), some.group.tolist()) == (rows.groups, [40, 3], [1, 2])
     assert (some.ids["name"].tolist(), some.y.tolist()) == (["person 40", "person 3"], [0, 1])
