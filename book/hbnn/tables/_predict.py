@@ -142,8 +142,8 @@ class Precision:
         worst = int(np.argmax(self.error / self.spread))
         parts = (self.error, self.spread, self.ignorance)
         error, spread, ignorance = (np.format_float_positional(x[worst], 2, fractional=False, trim="-") for x in parts)
-        found = f"Even at the worst row, means and interval ends are known to within {error}, where an outcome's sd "
-        found += f"there is {spread} (ignorance alone: {ignorance}). "
+        found = f"Another run would move means and interval ends by about {error} at the worst row, where an outcome's "
+        found += f"sd is {spread} (ignorance alone: {ignorance}). "
         if self.usable:
             return f"{found}That is exact enough to use: {self.share:.0%} of it."
         n, many = np.sum(self.error > PRECISE * self.spread), len(self.error)
@@ -467,13 +467,14 @@ def find_below(prediction: Prediction, value: Floats) -> Floats:
 
 
 def log_density(prediction: Prediction, rows: Table) -> Floats:
-    """Log density of each row's outcome under each draw, (draw, row), nats; of a real outcome per its unit, of a share
-    per unit of its logit."""
+    """Log density of each row's outcome under each draw, (draw, row), nats; of a real outcome, or a share, per its
+    unit."""
     draws = prediction.draws
     if prediction.counts:
         return nbinom.logpmf(rows.y, *_find_shape(draws, np.asarray(prediction.noise)))
     if prediction.noise is not None:
-        return norm.logpdf(rows.target, draws, prediction.noise)
+        found = norm.logpdf(rows.target, draws, prediction.noise)
+        return found - np.log(rows.share[0] * expit(rows.target) * expit(-rows.target)) if rows.share else found
     if prediction.kind == "binary":
         return metrics.log_likelihood(draws, rows.y)
     return np.log(np.maximum(np.take_along_axis(draws, rows.y[None, :, None], axis=2)[..., 0], metrics.FLOOR))
