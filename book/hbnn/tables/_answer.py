@@ -34,7 +34,7 @@ from hbnn.tables._fit import (
     is_many,
 )
 from hbnn.tables._predict import Fit, check_names, name_figures
-from hbnn.tables._read import Over, Source, Table, check_rows, part_rows, read_table, say_rows
+from hbnn.tables._read import NUMBERS, Over, Source, Table, check_rows, part_rows, read_table, say_rows
 from hbnn.tables._write import Answer, check_paths, save_fit, write_predictions
 
 
@@ -185,8 +185,8 @@ class _Run:
     def plan(self, rivals: Sequence[str]) -> list[list[str]]:
         """Models to ask, those together that are asked at once, the quick ones first."""
         quick = [name for name in RIVALS if name in rivals and name not in (LINE, "trees")]
-        trees = [["trees"]] if "trees" in rivals else []
         is_slow = self.model is None or self.model in SAMPLED
+        trees = [["trees"]] if "trees" in rivals and (is_slow or self.model == "trees") else []
         slow = [[name] for name in (LINE, NETWORK) if name in (*rivals, NETWORK) and is_slow]
         if is_many(len(self.rows.group), self.rows) and self.model not in SAMPLED:
             slow, self.n_folds = [], 2
@@ -257,6 +257,9 @@ class _Run:
             if doubt := self.doubt(chosen, fitted, found):
                 watch(doubt.strip())
             notes = (*self.notes, *self.note_new(fitted))
+            if rows.kind in NUMBERS and (uneven := found.find_uneven(rows, self.aim, chosen)):
+                notes = (*notes, uneven)
+                watch(f"Note: {uneven}")
             self.write(Answer(rows, found, advice + doubt, chosen, found.lpd["rows"], fitted, self.seed, notes=notes))
         done = self.done
         if self.paths["report"] is not None and done is not None:
@@ -303,10 +306,17 @@ class _Run:
         )
         self.done, self.written = replace(found, predictions=frame), ()
         watch(f"{self.paths['out']}: {say_rows(len(frame))} predicted by {NAMES[found.model]}.")
+        if self.rows.kind in NUMBERS:
+            watch(found.comparison.say_inside(self.aim, found.model))
         if frame["ignorance"].isna().all():
             watch("Note: 'ignorance' and what hangs on it are empty, as this model is one fit and has no posterior.")
-        if self.rows.kind == "real" and self.rows.y.min() >= 0 and (below := (frame["low"] < 0).mean()) > 0.01:
-            watch(f"Note: {below:.0%} of the lower ends are below 0, where no outcome was.")
+        if self.rows.kind == "real" and self.rows.y.min() >= 0:
+            top = self.rows.y.max()
+            below, above = (frame["low"] < 0).mean(), (frame["high"] > top).mean()
+            if below > 0.01:
+                watch(f"Note: {below:.0%} of the lower ends are below 0, where no outcome was.")
+            if above > 0.01 and top in (1, 100):
+                watch(f"Note: {above:.0%} of the upper ends are above {top:g}; kind='share' keeps them inside.")
         if self.paths["save"] is not None and (fit := found.fit) is not None:
             self.put("save", lambda path: save_fit(path, fit, force=self.force))
             watch(f"{self.paths['save']}: the fit, for load_fit.")

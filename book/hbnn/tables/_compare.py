@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -41,6 +41,8 @@ from hbnn.tables._read import NUMBERS, Kind, Over, Places, Table, make_folds
 
 OVER: tuple[Over, ...] = ("rows", "groups")
 CLEARLY, WORSE = 2.8, 2.0  # standard errors: by which the network must lead, and a simple rival must not be behind
+UNEVEN, UNEVEN_SHARE = 4.0, 0.05  # standard errors, and a difference of shares, that are said
+LEAST_PART = 20  # rows whose share inside of intervals is compared
 CLOSE = 0.1  # nats per row: a simple rival that is further behind is not taken, however unsure that is
 FEW_GROUPS = 8  # below, errors are taken over rows
 LONGER = 5  # times as long as a fold, roughly, a run of four chains takes, on one core or two
@@ -141,12 +143,14 @@ class Comparison:
     #: two classes, or of the most probable one; of counts at random between what is below and what is not above
     #: (Czado, Gneiting and Held, 2009, Biometrics 65)
     groups: tuple[str, ...] = ()  #: names
+    mean: dict[Over, pd.DataFrame] = field(default_factory=dict)  #: (row, model), of numbers, as they were predicted
 
     def join(self, other: "Comparison") -> "Comparison":
         """This comparison, with the models of another one of the same rows and folds beside its own."""
         joined: dict[str, dict[Over, pd.DataFrame]] = {
             name: {over: pd.concat([own[over], getattr(other, name)[over]], axis=1) for over in own}
-            for name, own in (("lpd", self.lpd), ("loss", self.loss), ("levels", self.levels))
+            for name in ("lpd", "loss", "levels", "mean")
+            if (own := getattr(self, name))
         }
         return replace(self, **joined)  # type: ignore[arg-type]
 
@@ -161,6 +165,47 @@ class Comparison:
         if self.kind not in NUMBERS:
             raise ValueError(f"an outcome of kind {self.kind!r} has no interval; wanted: a number, or calibrate()")
         return self._average((np.abs(self.levels[over][name] - 0.5) < share / 2).to_numpy(float))
+
+    def say_inside(self, over: Over, name: str) -> str:
+        """How often intervals held, with an error over groups, and whether that is what was promised."""
+        said = []
+        for share in (50, 90):
+            inside, error = (100 * value for value in self.count_inside(share / 100, over, name))
+            verdict = "too wide" if inside > share else "too narrow"
+            verdict = "as promised" if abs(inside - share) <= 2 * error else verdict
+            said.append(f"{inside:.0f} ± {error:.0f} % in the {share} % interval ({verdict})")
+        return f"Of the outcomes of new {over} lie {' and '.join(said)}."
+
+    def find_uneven(self, rows: Table, over: Over, name: str) -> str:
+        """Where 90 % intervals hold clearly more, or less, than elsewhere, in a sentence or "": in a lowest or highest
+        third, of a feature or of what is predicted, and in a group."""
+        inside = (np.abs(self.levels[over][name].to_numpy() - 0.5) < 0.45).astype(float)
+        columns = {repr(feature): x for feature, x in zip(rows.features, rows.values.T, strict=True)}
+        thirds: dict[str, Array] = {}
+        groups: dict[str, Array] = {}
+        said: list[str] = []
+        for what, x in (columns | {"a prediction": self.mean[over][name].to_numpy()}).items():
+            low, high = np.quantile(x, (1 / 3, 2 / 3))
+            thirds |= {f"{what} up to {low:.4g}": x <= low, f"{what} from {high:.4g}": x >= high}
+        if over == "rows":
+            n = rows.count()
+            odd = np.argmax(np.abs(np.bincount(rows.group, inside - inside.mean())) * (n >= LEAST_PART) / np.sqrt(n))
+            groups[f"{rows.columns['group']!r} {rows.groups[odd]!r}"] = rows.group == odd
+        for parts in (thirds, groups):
+            clearest, text = UNEVEN, ""
+            for what, part in parts.items():
+                n = np.array([part.sum(), (~part).sum()])
+                if n.min() < LEAST_PART:
+                    continue
+                here, rest = inside[part].mean(), inside[~part].mean()
+                off = np.where(part, (inside - here) / n[0], (rest - inside) / n[1])
+                error = np.sqrt(max(inside.var() * np.sum(1 / n), np.sum(np.bincount(rows.group, off) ** 2)))
+                if abs(here - rest) > max(UNEVEN_SHARE, clearest * error):
+                    clearest, text = abs(here - rest) / error, f"{here:.0%} of rows with {what}, {rest:.0%} of others"
+            said += [text] * bool(text)
+        if not said:
+            return ""
+        return f"90 % intervals hold {'; '.join(said)}. One noise serves all rows; a table of such rows has its own."
 
     def _average(self, each: Floats) -> tuple[float, float]:
         """The mean over rows, and its standard error over `by`."""
@@ -255,7 +300,7 @@ class Comparison:
             text += ", but not clearly"
         if len(np.unique(self.group)) > 2:
             odd, rest, its_error = self.gain_without(NETWORK, best, over)
-            if (abs(lead) > WORSE * error) != (abs(rest) > WORSE * its_error):
+            if (abs(lead) > WORSE * error) != (abs(rest) > WORSE * its_error) and abs(rest - lead) > its_error:
                 text += f"; one group decides: without {odd!r} the network's lead is {plus_minus(rest, its_error)}"
         return f"{text}{simpler}."
 
@@ -315,9 +360,9 @@ def cross_validate(
 ) -> Comparison:  # fmt: skip
     """Cross-validate some models; those that are compiled by their networks, with a `sampler` for the network."""
     folds, watch = make_folds(rows, seed=seed, n_folds=n_folds), watch or Watch(lambda _: None)
-    lpd, loss, levels = (
+    lpd, loss, levels, mean = (
         {part: pd.DataFrame(np.nan, index=range(len(rows.group)), columns=list(models)) for part in over}
-        for _ in range(3)
+        for _ in range(4)
     )
     fits = [(part, k) for part in over for k in range(int(folds[part].max()) + 1)]
     for name in models:
@@ -337,7 +382,9 @@ def cross_validate(
             lpd[part].loc[test, name] = score_rows(predicted, held)
             loss[part].loc[test, name] = _find_losses(predicted, held)
             levels[part].loc[test, name] = _find_levels(predicted, held)
-    return Comparison(lpd, loss, rows.group, rows.kind, levels, rows.groups)
+            if rows.kind in NUMBERS:
+                mean[part].loc[test, name] = predicted.to_unit()[0].mean(axis=0)
+    return Comparison(lpd, loss, rows.group, rows.kind, levels, rows.groups, mean if rows.kind in NUMBERS else {})
 
 
 def guess_run(each: float, cores: int) -> float:

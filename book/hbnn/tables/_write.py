@@ -264,8 +264,7 @@ def _compose_page(answer: Answer) -> str:
     figures = {column: "{:.4g}".format for column in first if first[column].dtype.kind == "f"}
     told = [f"Points on the line: {name} is as often right as it says."]
     if rows.kind in NUMBERS:
-        told = [f"Of the outcomes of new {over} lie {_count_inside(answer, over)}. The model is {name}."
-                for over in found.lpd]  # fmt: skip
+        told = [found.say_inside(over, answer.model) for over in found.lpd]
     title = html.escape(str(rows.columns["outcome"]))
     parts = [
         f"<h1>{title} by {html.escape(str(rows.columns['group']))}</h1>",
@@ -293,17 +292,6 @@ def _compose_page(answer: Answer) -> str:
     head = f"<!doctype html><html lang='en'><meta charset='utf-8'>{MADE_BY}"
     head += "<meta name='viewport' content='width=device-width'>"
     return f"{head}<title>{title}</title><style>{STYLE}</style>{''.join(parts)}</html>"
-
-
-def _count_inside(answer: Answer, over: Any) -> str:
-    """How often intervals held, with an error over groups, and whether that is what was promised."""
-    said = []
-    for share in (50, 90):
-        inside, error = (100 * value for value in answer.comparison.count_inside(share / 100, over, answer.model))
-        verdict = "too wide" if inside > share else "too narrow"
-        verdict = "as promised" if abs(inside - share) <= 2 * error else verdict
-        said.append(f"{inside:.0f} ± {error:.0f} % in the {share} % interval ({verdict})")
-    return " and ".join(said)
 
 
 def _draw(draw: Any, answer: Answer, height: float, says: str) -> str:

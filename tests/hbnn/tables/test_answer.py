@@ -68,11 +68,34 @@ def test_rows_beyond_their_own_group_and_a_quick_model_are_said(capsys):
     """Group g00 has seen half of what the others have; asked for a line, nothing slow is tried."""
     frame = advice.make_known("none", 1)
     late = (frame["g"] == "g00") & (frame["a"] > frame["a"].median())
-    found = tables.answer(frame[~late], **KNOWN, predict=frame[late], model="line")
+    found = tables.answer(frame[~late], **(KNOWN | {"rivals": ("line", "trees")}), predict=frame[late], model="line")
     said = capsys.readouterr().out
     assert f"'a' is beyond what their own group has in {late.sum()} rows to predict" in said
     assert "'b' is beyond" not in said
     assert list(found.comparison.lpd["rows"]) == ["line"]
+
+
+@pytest.mark.parametrize(("part", "said"), [("b", "'b' from"), ("g", "'g' 'g00'"), ("y", "a prediction from")])
+def test_intervals_that_hold_less_in_a_part_of_the_rows_are_said(capsys, part, said):
+    """One spread for all rows, and then one that is four times as wide where a feature, or the outcome, is high, and
+    in a group."""
+    rng, frame = np.random.default_rng(3), advice.make_known("none", 1, n_rows=30)
+    frame["y"] = frame["a"] + frame["b"]
+    where = frame["g"] == "g00" if part == "g" else frame[part] > frame[part].quantile(0.67)
+    for factor, is_said in ((1, False), (4, True)):
+        noise = np.where(where, factor, 1) * rng.normal(size=len(frame))
+        notes = tables.answer(frame.assign(y=frame["y"] + noise), **KNOWN, model="line").notes
+        assert any(f"of rows with {said}" in note for note in notes) == bool(notes) == is_said
+        assert "% in the 90 % interval" in capsys.readouterr().out
+
+
+def test_ends_of_intervals_beyond_what_an_outcome_can_be_are_said(capsys):
+    frame = advice.make_known("none", 1)
+    for kind, is_said in (("real", True), ("share", False)):
+        marks = frame.assign(y=(50 + 40 * frame["y"]).clip(0, 100))
+        tables.answer(marks, **KNOWN, kind=kind, model="line")
+        said = capsys.readouterr().out
+        assert ("of the lower ends are below 0" in said) == ("of the upper ends are above 100" in said) == is_said
 
 
 def test_where_the_network_cannot_be_asked_rivals_answer(monkeypatch):
