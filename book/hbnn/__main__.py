@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--second-group", help="the column of a second grouping, such as the clinic of a patient")
     add("--features", nargs="+", help="columns to predict from; default: all others")
     add("--leave-out", nargs="+", default=[], help="columns not to predict from")
-    add("--ids", nargs="+", default=[], help="columns to carry along; no features, unless --features names them, too")
+    add("--ids", nargs="+", help="columns to carry along, and no features unless --features names them; default: all")
     add("--kind", help="of the outcome, where it is not plain: binary, real, classes, ordered, counts or share")
     add(
         "--classes",
@@ -80,7 +80,8 @@ def _answer(asked: dict[str, Any]) -> int:
     try:
         if asked["features"] is None:
             path = Path(asked["source"])
-            used = [*asked["group"], *filter(None, (asked["second_group"], asked["outcome"])), *asked["ids"], *left_out]
+            used = [*asked["group"], *filter(None, (asked["second_group"], asked["outcome"])), *left_out]
+            used += asked["ids"] or []
             frame = _read.read_csv(path, asked["sep"], asked["encoding"])
             _read.check_columns(frame, used, path.name)
             asked["features"] = names = [name for name in frame.columns if name not in used]

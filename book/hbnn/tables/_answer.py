@@ -34,7 +34,7 @@ from hbnn.tables._fit import (
     is_many,
 )
 from hbnn.tables._predict import Fit, check_names, name_figures
-from hbnn.tables._read import NUMBERS, Over, Source, Table, check_rows, part_rows, read_table, say_rows
+from hbnn.tables._read import NUMBERS, Over, Source, Table, check_rows, part_rows, read_table, say_rows, to_frame
 from hbnn.tables._write import Answer, check_paths, save_fit, write_predictions
 
 
@@ -66,7 +66,8 @@ def answer(
     Parameters
     ----------
     source, outcome, columns
-        As in `read_table`: `group` and `features`, and what else it is told.
+        As in `read_table`: `group` and `features`, and what else it is told; but without `ids` all columns of the rows
+        to predict are carried along, unless they are called as one that is added.
     seed : int
     predict : path or DataFrame, optional
         Rows to predict, of known groups or new ones; an outcome in it is not used. Default: those rows of `source`
@@ -111,17 +112,26 @@ def answer(
     if model not in (None, NETWORK, *rivals):
         raise ValueError(f"model={model!r}; wanted: {NETWORK!r}, one of rivals={tuple(rivals)}, or None")
     with progress if isinstance(progress, Watch) else Watch(progress, minutes) as watch:
+        frames = [to_frame(source, columns.get("sep", ","), columns.get("encoding", "utf-8"))]
         if predict is None:
-            source, predict = part_rows(source, outcome, columns.get("sep", ","), columns.get("encoding", "utf-8"))
-        rows = read_table(source, outcome=outcome, **columns)
+            frames = [part for part in part_rows(frames[0], outcome) if part is not None]
+        else:
+            frames.append(to_frame(predict, columns.get("sep", ","), columns.get("encoding", "utf-8")))
+        rows = read_table(frames[0], outcome=outcome, **columns)
         watch(str(rows))
         later = {name: value for name, value in columns.items() if name not in ("kind", "classes")}
-        asked = rows if predict is None else read_table(predict, outcome=None, like=rows, **later)
-        check_names(asked, ("model", *name_figures(rows.kind, rows.classes)))
+        asked = rows if len(frames) == 1 else read_table(frames[1], outcome=None, like=rows, **later)
+        added = ("model", *name_figures(rows.kind, rows.classes))
+        if "ids" not in columns:
+            there, taken = list(frames[-1].columns), {*added, *asked.ids, *asked.columns.values()}
+            taken |= {outcome} if predict is None else set()
+            carried = [name for name in there if there.count(name) == 1 and name not in taken]
+            asked = replace(asked, ids=asked.ids | {name: frames[-1][name].to_numpy() for name in carried})
+        check_names(asked, added)
         check_rows(rows)
         run = _Run(rows, asked, model, seed, n_folds, {"out": out, "report": report, "save": save}, force, watch)
-        if predict is not None:
-            run.describe()
+        if len(frames) > 1:
+            run.describe(misses=predict is None)
         return run.finish(rivals)
 
 
@@ -141,6 +151,7 @@ class _Run:
     written: tuple[str, ...] = ()  # beside the predictions
     advice: str = ""  # that was said last
     notes: list[str] = field(default_factory=list)  # on rows to predict
+    is_latest: bool = False  # whether the last model that was asked predicts
 
     def __post_init__(self) -> None:
         groups, known = np.array(self.asked.groups), set(self.rows.groups)
@@ -149,8 +160,8 @@ class _Run:
         self.aim: Over = "groups" if self.is_new.mean() > 0.5 else "rows"
         self.cores = os.process_cpu_count() or 1
 
-    def describe(self) -> None:
-        """Say what is to be predicted: groups, and features that lie outside of what was seen."""
+    def describe(self, misses: bool) -> None:
+        """Say what is to be predicted, whether it misses its outcome, and what lies outside of what was seen."""
         rows, asked, say = self.rows, self.asked, self.watch
         say(f"To predict: {asked}")
         if self.new_groups:
@@ -170,6 +181,9 @@ class _Run:
                     "between others, and here intervals may be far too narrow. To see how far, leave such rows out of "
                     "the table, and predict those."
                 )
+        if misses:
+            what = "Scores are of rows with an outcome. If others miss it for a reason, they may be unlike these."
+            self.notes.append(what)
         for note in self.notes:
             say(f"Note: {note}")
 
@@ -188,6 +202,7 @@ class _Run:
         is_slow = self.model is None or self.model in SAMPLED
         trees = [["trees"]] if "trees" in rivals and (is_slow or self.model == "trees") else []
         slow = [[name] for name in (LINE, NETWORK) if name in (*rivals, NETWORK) and is_slow]
+        slow = slow[:1] if self.model == LINE else slow
         if is_many(len(self.rows.group), self.rows) and self.model not in SAMPLED:
             slow, self.n_folds = [], 2
             self.watch(
@@ -221,12 +236,14 @@ class _Run:
             self.done = replace(self.done, interrupted=True)
         self.watch.doing = ""
         assert self.done is not None  # no plan is without a model
+        if not self.is_latest and not self.done.interrupted:
+            self.watch(f"{self.paths['out']} has the predictions of {NAMES[self.done.model]}.")
         self.advise_others(self.done)
         return self.done
 
     def ask(self, models: list[str], is_last: bool) -> None:
         """Compare models with those before, and let the best of all predict."""
-        rows, watch, compiled = self.rows, self.watch, {}
+        rows, watch, compiled, self.is_latest, is_first = self.rows, self.watch, {}, False, self.done is None
         watch.step(f"compiling {NAMES[models[0]]}" if models[0] in SAMPLED else "comparing rivals")
         if models[0] in SAMPLED:
             watch(f"Next comes {NAMES[models[0]]}; to compile it may take a minute.")
@@ -261,6 +278,8 @@ class _Run:
                 notes = (*notes, uneven)
                 watch(f"Note: {uneven}")
             self.write(Answer(rows, found, advice + doubt, chosen, found.lpd["rows"], fitted, self.seed, notes=notes))
+            if is_first and not is_last:
+                watch("Slower models follow; Ctrl-C ends it, and keeps this.")
         done = self.done
         if self.paths["report"] is not None and done is not None:
             self.put("report", lambda path: done.write_report(path, force=self.force))
@@ -304,10 +323,10 @@ class _Run:
         frame = self.put(
             "out", lambda path: write_predictions(path, self.asked, predicted, extra=extra, force=self.force)
         )
-        self.done, self.written = replace(found, predictions=frame), ()
+        self.done, self.written, self.is_latest = replace(found, predictions=frame), (), True
         watch(f"{self.paths['out']}: {say_rows(len(frame))} predicted by {NAMES[found.model]}.")
-        if self.rows.kind in NUMBERS:
-            watch(found.comparison.say_inside(self.aim, found.model))
+        if promise := found.comparison.say_promise(self.aim, found.model):
+            watch(promise)
         if frame["ignorance"].isna().all():
             watch("Note: 'ignorance' and what hangs on it are empty, as this model is one fit and has no posterior.")
         if self.rows.kind == "real" and self.rows.y.min() >= 0:

@@ -166,9 +166,19 @@ class Comparison:
             raise ValueError(f"an outcome of kind {self.kind!r} has no interval; wanted: a number, or calibrate()")
         return self._average((np.abs(self.levels[over][name] - 0.5) < share / 2).to_numpy(float))
 
-    def say_inside(self, over: Over, name: str) -> str:
-        """How often intervals held, with an error over groups, and whether that is what was promised."""
+    def say_promise(self, over: Over, name: str) -> str:
+        """How often intervals held, or what was said with so much probability came, and whether that was promised."""
         said = []
+        if self.kind not in NUMBERS:
+            p, came = self._list_came(over, name)
+            for k in range(5):
+                part = np.minimum((5 * p).astype(int), 4) == k
+                if (n := part.sum()) >= LEAST_PART:
+                    off = part * (came - p)
+                    error = np.sqrt(np.sum(np.bincount(self.group, off - part * off.sum() / n) ** 2))
+                    text = f"{n:,} had a probability of {p[part].mean():.0%}, and {came[part].mean():.0%} came"
+                    said.append(text + " (not as promised)" * bool(abs(off.sum()) > CLEARLY * error))
+            return f"Of new {over}, {'; '.join(said)}." if said else ""
         for share in (50, 90):
             inside, error = (100 * value for value in self.count_inside(share / 100, over, name))
             verdict = "too wide" if inside > share else "too narrow"
@@ -177,21 +187,21 @@ class Comparison:
         return f"Of the outcomes of new {over} lie {' and '.join(said)}."
 
     def find_uneven(self, rows: Table, over: Over, name: str) -> str:
-        """Where 90 % intervals hold clearly more, or less, than elsewhere, in a sentence or "": in a lowest or highest
-        third, of a feature or of what is predicted, and in a group."""
+        """Where 90 % intervals hold clearly more, or less, than elsewhere, in a sentence or "": in a third, tenth
+        or twentieth at an end of a feature, or of what is predicted, and in a group."""
         inside = (np.abs(self.levels[over][name].to_numpy() - 0.5) < 0.45).astype(float)
         columns = {repr(feature): x for feature, x in zip(rows.features, rows.values.T, strict=True)}
-        thirds: dict[str, Array] = {}
+        ends: dict[str, Array] = {}
         groups: dict[str, Array] = {}
         said: list[str] = []
         for what, x in (columns | {"a prediction": self.mean[over][name].to_numpy()}).items():
-            low, high = np.quantile(x, (1 / 3, 2 / 3))
-            thirds |= {f"{what} up to {low:.4g}": x <= low, f"{what} from {high:.4g}": x >= high}
+            for low, high in np.quantile(x, ((1 / 3, 2 / 3), (0.1, 0.9), (0.05, 0.95))):
+                ends |= {f"{what} up to {low:.4g}": x <= low, f"{what} from {high:.4g}": x >= high}
         if over == "rows":
             n = rows.count()
             odd = np.argmax(np.abs(np.bincount(rows.group, inside - inside.mean())) * (n >= LEAST_PART) / np.sqrt(n))
             groups[f"{rows.columns['group']!r} {rows.groups[odd]!r}"] = rows.group == odd
-        for parts in (thirds, groups):
+        for parts in (ends, groups):
             clearest, text = UNEVEN, ""
             for what, part in parts.items():
                 n = np.array([part.sum(), (~part).sum()])
@@ -199,13 +209,14 @@ class Comparison:
                     continue
                 here, rest = inside[part].mean(), inside[~part].mean()
                 off = np.where(part, (inside - here) / n[0], (rest - inside) / n[1])
-                error = np.sqrt(max(inside.var() * np.sum(1 / n), np.sum(np.bincount(rows.group, off) ** 2)))
+                alike = np.sum(np.bincount(rows.group, off) ** 2) / max(np.sum(off**2), 1e-12)  # rows of one group
+                error = np.sqrt(inside.var() * np.sum(1 / n) * max(alike, 1.0))
                 if abs(here - rest) > max(UNEVEN_SHARE, clearest * error):
                     clearest, text = abs(here - rest) / error, f"{here:.0%} of rows with {what}, {rest:.0%} of others"
             said += [text] * bool(text)
         if not said:
             return ""
-        return f"90 % intervals hold {'; '.join(said)}. One noise serves all rows; a table of such rows has its own."
+        return f"90 % intervals hold {'; '.join(said)}. One noise serves all rows, what a curve misses among it."
 
     def _average(self, each: Floats) -> tuple[float, float]:
         """The mean over rows, and its standard error over `by`."""
@@ -245,10 +256,13 @@ class Comparison:
         `metrics.calibrate` of its probabilities, of the second of two classes, or of the most probable one."""
         if self.kind in NUMBERS:
             return {f"{share:.0%}": self.count_inside(share, over, name)[0] for share in (0.5, 0.9)}
-        p = self.levels[over][name].to_numpy()
-        missed = self.loss[over][name].to_numpy() == 1
-        came = ~missed if self.kind == "classes" else (p > 0.5) != missed
+        p, came = self._list_came(over, name)
         return metrics.calibrate(p, came.astype(int), n_bins=5)
+
+    def _list_came(self, over: Over, name: str) -> tuple[Floats, Array]:
+        """Probabilities, of the second of two classes or of the most probable one, and whether it came, (row,) each."""
+        p, missed = self.levels[over][name].to_numpy(), self.loss[over][name].to_numpy() == 1
+        return p, ~missed if self.kind == "classes" else (p > 0.5) != missed
 
     def gain_without(self, name: str, other: str, over: Over = "rows") -> tuple[str, float, float]:
         """The group that moves the gain most, and the gain and its standard error without it."""

@@ -322,7 +322,7 @@ def fit_network(
             break
         if progress is not None and (left := most - k):
             more = say_time((time.perf_counter() - start) / k * left)
-            found = f"known to {precision.share:.0%} of an outcome's sd, where {PRECISE:.0%} is wanted"
+            found = f"known to {precision.share:.1%} of an outcome's sd, where {PRECISE:.0%} is wanted"
             runs = f"one more run takes {more}" if left == 1 else f"up to {left} more runs take {more}"
             progress(f"  {n_chains} chains: {found}; {runs}")
     if cut:

@@ -245,7 +245,7 @@ def read_table(
         if not several or outcome is None or kind in NUMBERS or (kind == "binary" and len(classes) != 2):
             wanted = "a list of different values, two for kind='binary', three or more for 'ordered', none for numbers"
             raise ValueError(f"classes={classes!r} with kind={kind!r}; wanted: {wanted} or outcome=None")
-    frame = source.rename(columns=str) if isinstance(source, pd.DataFrame) else read_csv(Path(source), sep, encoding)
+    frame = to_frame(source, sep, encoding)
     unit, name = frame.attrs.get(READ, ("row", "the table"))
     of = [group] if isinstance(group, str) or not isinstance(group, Sequence) else list(group)
     check_columns(frame, [*features, *of, *filter(None, (second_group, outcome))], name, ids)
@@ -608,9 +608,13 @@ def read_csv(path: Path, sep: str, encoding: str) -> pd.DataFrame:
     return read
 
 
-def part_rows(source: Source, outcome: str, sep: str = ",", encoding: str = "utf-8") -> tuple[Source, Source | None]:
+def to_frame(source: Source, sep: str = ",", encoding: str = "utf-8") -> pd.DataFrame:
+    """The frame that a source is, or has."""
+    return source.rename(columns=str) if isinstance(source, pd.DataFrame) else read_csv(Path(source), sep, encoding)
+
+
+def part_rows(frame: pd.DataFrame, outcome: str) -> tuple[pd.DataFrame, pd.DataFrame | None]:
     """Rows with an outcome, and those without, or None where all have one, or none."""
-    frame = source.rename(columns=str) if isinstance(source, pd.DataFrame) else read_csv(Path(source), sep, encoding)
     if list(frame.columns).count(outcome) != 1:
         return frame, None  # which is refused
     empty = frame[outcome].isna() | _to_text(frame[outcome]).isin(NOTHING)

@@ -257,14 +257,12 @@ mean, <em>ignorance</em> how far the mean is unknown, both as standard deviation
 
 def _compose_page(answer: Answer) -> str:
     """The report as HTML."""
-    rows, found, name = answer.rows, answer.comparison, NAMES[answer.model]
+    rows, found = answer.rows, answer.comparison
     about = re.sub(r" \(kind='\w+'\)|, taken for kind='\w+'|; pass kind=[^.]*", "", str(rows))
     order = [answer.model, *(other for other in found.to_frame().index if other != answer.model)]
     first = answer.predictions.head(6)
     figures = {column: "{:.4g}".format for column in first if first[column].dtype.kind == "f"}
-    told = [f"Points on the line: {name} is as often right as it says."]
-    if rows.kind in NUMBERS:
-        told = [found.say_inside(over, answer.model) for over in found.lpd]
+    told = [found.say_promise(over, answer.model) for over in found.lpd]
     title = html.escape(str(rows.columns["outcome"]))
     parts = [
         f"<h1>{title} by {html.escape(str(rows.columns['group']))}</h1>",
@@ -275,7 +273,7 @@ def _compose_page(answer: Answer) -> str:
         f"<p>{DEFINED}</p>",
         "<h2>The first of its predictions</h2>",
         first.to_html(border=0, index=False, na_rep="", formatters=figures),
-        "<h2>Can its intervals be believed?</h2>",
+        "<h2>Can it be believed?</h2>",
         *(f"<p>{html.escape(line)}</p>" for line in [*told, *answer.notes]),
         _draw(_draw_calibration, answer, 2.6, "What was promised against what came, on rows that it had not seen"),
         "<h2>Six groups</h2>",

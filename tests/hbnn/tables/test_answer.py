@@ -38,6 +38,7 @@ def test_from_a_table_to_a_file_in_one_call(capsys, model):
     assert found.advice.startswith("Use a line")
     assert set(found.comparison.calibrate()) == {"50%", "90%"}
     written = pd.read_csv("predictions.csv")
+    np.testing.assert_allclose(written[["a", "b"]], asked[["a", "b"]])  # carried along
     assert written["g"].tolist() == ["g00"] * 5 + ["new"] * 5
     assert (written["model"] == (model or "line")).all()
     assert written.notna().all().all()
@@ -64,15 +65,26 @@ def test_a_rival_says_what_its_intervals_of_a_new_group_are(capsys):
         assert ("those of an average group" in capsys.readouterr().out) == is_said
 
 
-def test_rows_beyond_their_own_group_and_a_quick_model_are_said(capsys):
-    """Group g00 has seen half of what the others have; asked for a line, nothing slow is tried."""
+def test_rows_beyond_their_own_group_are_said(capsys):
+    """Group g00 has seen half of what the others have."""
     frame = advice.make_known("none", 1)
     late = (frame["g"] == "g00") & (frame["a"] > frame["a"].median())
-    found = tables.answer(frame[~late], **(KNOWN | {"rivals": ("line", "trees")}), predict=frame[late], model="line")
+    tables.answer(frame[~late], **KNOWN, predict=frame[late], model="line")
     said = capsys.readouterr().out
     assert f"'a' is beyond what their own group has in {late.sum()} rows to predict" in said
     assert "'b' is beyond" not in said
-    assert list(found.comparison.lpd["rows"]) == ["line"]
+
+
+@pytest.mark.parametrize(
+    ("model", "n"), [("line", 1), ("trees", 2), ("hierarchical line", 3), ("network", 4), (None, 4)]
+)
+def test_nobody_slower_is_asked_than_who_is_wanted(model, n):
+    """In this order; the file says who predicts, and so does the last line."""
+    order, said = ["line", "trees", "hierarchical line", "network"], []
+    columns = KNOWN | {"rivals": order[:3]}
+    found = tables.answer(advice.make_known("none", 1), **columns, model=model, progress=said.append)
+    assert list(found.comparison.lpd["rows"]) == order[:n]
+    assert any(_fit.NAMES[found.model] in line and "predictions.csv" in line for line in said[-3:])
 
 
 @pytest.mark.parametrize(("part", "said"), [("b", "'b' from"), ("g", "'g' 'g00'"), ("y", "a prediction from")])

@@ -51,3 +51,15 @@ def test_where_one_group_decides_it_is_named():
     found.lpd["rows"]["network"] -= np.where(found.group == 7, 40.0, 0.0)
     assert found.choose() == "line"
     assert "one group decides: without '7' the network's lead is 0.499" in found.advise()
+
+
+def test_what_was_said_with_so_much_probability_is_counted_and_what_was_wrong_is_said():
+    """Of rows said with 10 % and 30 % as many came; of those with 90 %, half of them."""
+    rng, p = np.random.default_rng(0), np.resize([0.1, 0.3, 0.9], 600)
+    came = rng.random(600) < np.where(p == 0.9, 0.5, p)
+    levels, loss = ({"rows": pd.DataFrame({"line": x})} for x in (p, came != (p > 0.5)))
+    found = tables.Comparison({}, loss, np.arange(600) // 6, "binary", levels)
+    said = found.say_promise("rows", "line").split("; ")
+    shares = [f"200 had a probability of {k}0%, and {came[p == k / 10].mean():.0%} came" for k in (1, 3, 9)]
+    assert all(share in one for share, one in zip(shares, said, strict=True))
+    assert ["not as promised" in one for one in said] == [False, False, True]
