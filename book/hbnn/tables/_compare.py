@@ -183,7 +183,7 @@ class Comparison:
             inside, error = (100 * value for value in self.count_inside(share / 100, over, name))
             verdict = "too wide" if inside > share else "too narrow"
             verdict = "as promised" if abs(inside - share) <= 2 * error else verdict
-            said.append(f"{inside:.0f} ± {error:.0f} % in the {share} % interval ({verdict})")
+            said.append(f"{plus_minus(inside, error)} % in the {share} % interval ({verdict})")
         return f"Of the outcomes of new {over} lie {' and '.join(said)}."
 
     def find_uneven(self, rows: Table, over: Over, name: str) -> str:
