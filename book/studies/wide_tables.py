@@ -4,8 +4,8 @@ Smooths by hand reach one or two features. So these tables have many, and groups
 watch, households, states, schools. Tables, columns, which rows (every second household, fourth person, fourth school,
 sixth recording) and the outcome were written down before anything was fitted, and so was the rule: a table is counted
 for the network where it is what `answer` advises, and its lpd on the rows left out is ahead of *each* of the five
-rivals by more than two standard errors over groups. Tools and split are those of study `ten_tables`; the rows of
-`answer` are of the call before a smooth was among its rivals.
+rivals by more than two standard errors over groups. Tools and split are those of study `ten_tables`. The
+rows of `answer` were computed anew when it had a smooth among its rivals.
 
 Mended after scores were seen, in favour of a rival: with ten features the mixed model with smooths often has no finite
 fit, so of four designs (a level of each group, with slopes, with a smooth, with both) the one with the least AIC is
