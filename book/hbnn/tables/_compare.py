@@ -216,7 +216,7 @@ class Comparison:
             said += [text] * bool(text)
         if not said:
             return ""
-        return f"90 % intervals hold {'; '.join(said)}. One noise serves all rows, what a curve misses among it."
+        return f"90 % intervals hold {'; '.join(said)}. One noise serves all rows, and what a curve misses is in it."
 
     def _average(self, each: Floats) -> tuple[float, float]:
         """The mean over rows, and its standard error over `by`."""
