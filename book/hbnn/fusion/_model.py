@@ -16,7 +16,7 @@ from hbnn._text import join
 from hbnn.fusion._activations import Activation, is_cheap
 
 # how many times faster one gradient of the network is: of outcomes, of outputs; "Where it pays" in `book/api_fuse.md`
-GAINS = {False: ("3 to 5", "2.5 to 4"), True: ("1.2 to 2", "1 to 1.4")}  # by whether activations are cheap
+GAINS = {False: ("3 to 5", "2 to 8"), True: ("1.2 to 2", "1 to 1.4")}  # by whether activations are cheap
 
 
 @dataclass(frozen=True)
