@@ -177,7 +177,8 @@ class Comparison:
                     off = part * (came - p)
                     error = np.sqrt(np.sum(np.bincount(self.group, off - part * off.sum() / n) ** 2))
                     text = f"{n:,} had a probability of {p[part].mean():.0%}, and {came[part].mean():.0%} came"
-                    said.append(text + " (not as promised)" * bool(abs(off.sum()) > CLEARLY * error))
+                    is_off = abs(off.sum()) > max(CLEARLY * error, UNEVEN_SHARE * n)
+                    said.append(text + " (not as promised)" * bool(is_off))
             return f"Of new {over}, {'; '.join(said)}." if said else ""
         for share in (50, 90):
             inside, error = (100 * value for value in self.count_inside(share / 100, over, name))
